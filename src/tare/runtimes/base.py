@@ -1,0 +1,115 @@
+"""What every runtime shares: a request in, a launch specification out (pure), and the protocol of a running process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+#: labels of every container and image of this project; only what carries them is ever removed
+LABEL = "tare"
+LABEL_RUN = "tare.run"
+LABEL_OWNER = "tare.owner"  # "<host>:<pid>:<start time in ticks>" of the measuring process
+
+#: where the output and data folders appear inside an image or root filesystem (both exist in every image)
+INSIDE_OUTPUT = "/tare"
+INSIDE_DATA = "/data"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The built forms of one stack; a form that could not be built is None and ``missing`` says why."""
+
+    name: str
+    host_python: str | None = None
+    image: str | None = None  # image id, never a tag
+    digest: str | None = None  # content digest, sha256:…
+    rootfs: Path | None = None
+    lock_sha256: str | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)  # form (host, image, rootfs) → reason with remedy
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run to be started. Paths are the machine's own; ``environment`` is the same in every runtime."""
+
+    run_id: str
+    study: str
+    stack: Stack
+    output: Path
+    data: Path | None
+    worker_wheel: str  # file name inside ``output``
+    environment: Mapping[str, str]
+    uid: int
+    gid: int
+    owner: str
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """Everything a starter needs, as plain data: compared in tests, recorded in the fingerprint."""
+
+    runtime: str
+    kind: str  # process | chroot | container
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    cwd: str
+    output: str  # the output folder as the worker sees it
+    data: str | None  # the data folder as the worker sees it
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why a runtime cannot be used here, and what would make it usable."""
+
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``detail`` is text for a person: the engine's message, the signal's name, OOM."""
+
+    exit_code: int
+    requested_ns: int  # CLOCK_MONOTONIC just before the launch request
+    exited_ns: int  # CLOCK_MONOTONIC when the exit was seen
+    detail: str = ""
+    oom_killed: bool = False
+
+
+class Running(Protocol):
+    """A started run. ``wait`` returns None when ``seconds`` pass first; ``kill`` ends all of it; both are idempotent.
+
+    ``exit_fd`` becomes readable when the run has exited, so that a caller can select on it beside the handshake FIFO.
+    """
+
+    exit_fd: int
+
+    def wait(self, seconds: float | None = None) -> Outcome | None: ...
+
+    def kill(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class RuntimeClass(Protocol):
+    """One way of starting a process of a stack."""
+
+    name: str
+
+    def unavailable(self, stack: Stack) -> Unavailable | None:
+        """Return why this machine cannot start ``stack`` this way, or None."""
+        ...
+
+    def specify(self, request: RunRequest) -> LaunchSpec:
+        """Return the launch specification; pure: no process, no file, no engine is touched."""
+        ...
+
+    def start(self, spec: LaunchSpec) -> Running:
+        """Start it; the clock of ``requested_ns`` is read first thing."""
+        ...
