@@ -44,7 +44,7 @@ class Comparison(Entry):
 class CellEntry(Entry):
     """One workload and the factors that differ from its defaults; a list of levels makes one cell for each."""
 
-    workload: str = Field(description="What is run.", json_schema_extra={"enum": sorted(WORKLOADS)})
+    workload: str = Field(description="What is run.", json_schema_extra={"enum": [*sorted(WORKLOADS)]})
     stack: str | None = Field(None, description="Another version of the workload's stack (see `stacks`).")
     factors: dict[str, int | str | list[int | str]] = Field(
         default_factory=dict, description="Factor and its level or levels."
