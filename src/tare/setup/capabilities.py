@@ -1,0 +1,192 @@
+"""What this machine can do, found out by trying, never by guessing. Standard library only, Python 3.9.
+
+One list for set-up, `make doctor` and the tests: a test may be skipped only for what is found missing here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.setup import engine_probe
+
+#: minor version of the interpreter that the stacks' wheels are locked for
+HOST_PYTHON = "3.11"
+#: an arbitrary ordinary user, for trying things without root when root asks
+ORDINARY_UID = 12345
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing a machine can or cannot do; ``why`` is the evidence, ``remedy`` what would make it possible."""
+
+    name: str
+    ok: bool
+    why: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"capability: {self.name}: {self.why}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def detect(name: str) -> Capability:
+    """Return what is known about a capability of ``NAMES``; tried once per process.
+
+    Raises ``KeyError`` naming the known ones for another name.
+    """
+    if name not in _PROBES:
+        raise KeyError(f"unknown capability {name!r}; allowed: {', '.join(_PROBES)}")
+    return _detect(name)
+
+
+@functools.lru_cache(maxsize=None)
+def _detect(name: str) -> Capability:
+    ok, why, remedy = _PROBES[name]()
+    return Capability(name, ok, why, "" if ok else remedy)
+
+
+_Answer = tuple[bool, str, str]
+
+
+def _succeeds(argv: Sequence[str], uid: int | None = None) -> tuple[bool, str]:
+    """Return whether a command ends well within ten seconds, and its last line of complaint."""
+    identity = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=10, cwd="/", stdin=subprocess.DEVNULL, **identity
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, str(error)
+    complaint = (done.stderr.strip().splitlines() or [f"{argv[0]} ended with status {done.returncode}"])[-1]
+    return done.returncode == 0, complaint
+
+
+def _engine() -> _Answer:
+    state = engine_probe.probe()
+    if state.answers:
+        return True, f"the Docker engine at {state.address} answers", ""
+    if state.state == "denied":
+        return False, state.detail, "sudo usermod -aG docker $USER, then log in again"
+    return False, state.detail, "start a Docker engine (make study does it for root on Debian and Ubuntu)"
+
+
+def _root() -> _Answer:
+    return os.geteuid() == 0, f"effective user id is {os.geteuid()}", "run it as root"
+
+
+def _chroot() -> _Answer:
+    if os.geteuid() != 0:
+        return False, "chroot needs root", "run it as root, or use chroot-userns"
+    # A private mount namespace: what is mounted here dies with the child and is seen by nobody else.
+    tried = "mount -t tmpfs none /mnt && exec chroot / true"
+    ok, complaint = _succeeds(["unshare", "--mount", "--propagation", "private", "sh", "-c", tried])
+    why = (
+        "a private mount namespace and chroot work"
+        if ok
+        else f"mounting or chroot is forbidden ({complaint})"
+    )
+    return ok, why, "give this environment CAP_SYS_ADMIN and CAP_SYS_CHROOT"
+
+
+def _userns() -> _Answer:
+    uid = ORDINARY_UID if os.geteuid() == 0 else None
+    ok, complaint = _succeeds(["unshare", "--user", "--map-root-user", "--mount", "true"], uid)
+    why = "ordinary users can make user namespaces" if ok else f"user namespaces are forbidden ({complaint})"
+    return (
+        ok,
+        why,
+        "allow them: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0",
+    )
+
+
+def _tool(tool: str, package: str) -> Callable[[], _Answer]:
+    def probe() -> _Answer:
+        found = shutil.which(tool)
+        return bool(found), found or f"{tool} is not installed", f"apt-get install {package}"
+
+    return probe
+
+
+def _drop_caches() -> _Answer:
+    path = "/proc/sys/vm/drop_caches"
+    try:
+        os.close(os.open(path, os.O_WRONLY))  # opening alone drops nothing
+    except OSError as error:
+        return (
+            False,
+            f"{path} cannot be written ({error.strerror})",
+            "root of the machine itself; else fadvise is used",
+        )
+    return True, f"{path} is writable", ""
+
+
+def _chromium() -> _Answer:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for path in map(shutil.which, names) if path), None)
+    return bool(found), found or "no Chromium is installed", "apt-get install chromium"
+
+
+def _host_python() -> _Answer:
+    path = f"/usr/bin/python{HOST_PYTHON}"
+    if not Path(path).exists():
+        return False, f"{path} is absent", f"a distribution whose python3 is {HOST_PYTHON} (Debian 12)"
+    ok, complaint = _succeeds([path, "-c", "import venv, ensurepip"])
+    return (
+        ok,
+        f"{path} with venv" if ok else f"{path} cannot make a venv ({complaint})",
+        "apt-get install python3-venv",
+    )
+
+
+def _hpc_host() -> _Answer:
+    missing = [tool for tool in ("hpcc", "mpirun") if not Path("/usr/bin", tool).exists()]
+    why = f"{', '.join(missing)} not installed" if missing else "hpcc and mpirun are installed"
+    return not missing, why, "apt-get install hpcc libopenblas0-pthread openmpi-bin"
+
+
+def _ordinary_user() -> _Answer:
+    if os.geteuid() != 0:
+        return False, "only root can act as another user", "run it as root"
+    ok, complaint = _succeeds(["true"], ORDINARY_UID)
+    return (
+        ok,
+        "root can act as an ordinary user" if ok else complaint,
+        "give this environment CAP_SETUID, CAP_SETGID",
+    )
+
+
+def _subids() -> _Answer:
+    if not shutil.which("newuidmap"):
+        return False, "newuidmap is not installed", "apt-get install uidmap"
+    user = os.environ.get("USER") or str(os.geteuid())
+    owners = {user, str(os.geteuid())}
+    try:
+        lines = Path("/etc/subuid").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    ok = any(line.split(":")[0] in owners for line in lines)
+    why = f"subordinate ids for {user}" if ok else f"/etc/subuid has no line for {user}"
+    return ok, why, f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
+
+
+_PROBES: dict[str, Callable[[], _Answer]] = {
+    "engine": _engine,
+    "root": _root,
+    "chroot": _chroot,
+    "userns": _userns,
+    "subids": _subids,
+    "mmdebstrap": _tool("mmdebstrap", "mmdebstrap"),
+    "drop_caches": _drop_caches,
+    "chromium": _chromium,
+    "host_python": _host_python,
+    "hpc_host": _hpc_host,
+    "ordinary_user": _ordinary_user,
+}
+
+#: every capability that can be asked for
+NAMES = tuple(_PROBES)
