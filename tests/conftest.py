@@ -1,7 +1,7 @@
 """The tests' harness: what this machine can do decides what is skipped, and nothing else may skip a test.
 
-- ``@pytest.mark.engine``, ``@pytest.mark.root``, ``@pytest.mark.needs("userns", …)``: skipped, with the reason
-  ``capability: <name>: <why>; <remedy>``, exactly when ``tare.setup.capabilities`` finds the capability missing.
+- ``@pytest.mark.engine``, ``@pytest.mark.root``, ``@pytest.mark.needs("userns", …)``: skipped, with the
+  reason ``capability: <name>: <why>; <remedy>``, exactly when ``tare.setup.capabilities`` finds it missing.
 - the fixture ``require``: the same from inside a test, ``require("chroot")``.
 - any other skip (another reason, or a capability that the machine has) fails the test that asked for it.
 - ``@pytest.mark.slow`` tests run with ``--run-slow`` only; otherwise they are deselected, not skipped.
@@ -116,7 +116,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def as_user() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """``as_user(argv, docker=False, **run)``: subprocess.run as an ordinary user, in group docker when asked."""
+    """``as_user(argv, docker=False, **run)``: subprocess.run as an ordinary user, at will in group docker."""
     _require("ordinary_user")
 
     def run(argv: list[str], docker: bool = False, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tare.setup import engine_probe
 
@@ -23,7 +25,7 @@ ORDINARY_UID = 12345
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing a machine can or cannot do; ``why`` is the evidence, ``remedy`` what would make it possible."""
+    """One thing a machine can or cannot do; ``why`` is the evidence, ``remedy`` what would change it."""
 
     name: str
     ok: bool
@@ -53,12 +55,27 @@ def _detect(name: str) -> Capability:
 _Answer = tuple[bool, str, str]
 
 
+def user_name() -> str:
+    """Return the effective user's name, or its number when it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
 def _succeeds(argv: Sequence[str], uid: int | None = None) -> tuple[bool, str]:
     """Return whether a command ends well within ten seconds, and its last line of complaint."""
-    identity = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+    identity: dict[str, Any] = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=10, cwd="/", stdin=subprocess.DEVNULL, **identity
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=10,
+            cwd="/",
+            **identity,
         )
     except (OSError, subprocess.SubprocessError) as error:
         return False, str(error)
@@ -72,7 +89,7 @@ def _engine() -> _Answer:
         return True, f"the Docker engine at {state.address} answers", ""
     if state.state == "denied":
         return False, state.detail, "sudo usermod -aG docker $USER, then log in again"
-    return False, state.detail, "start a Docker engine (make study does it for root on Debian and Ubuntu)"
+    return False, state.detail, "start one (make study does it for root on Debian and Ubuntu)"
 
 
 def _root() -> _Answer:
@@ -100,7 +117,7 @@ def _userns() -> _Answer:
     return (
         ok,
         why,
-        "allow them: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0",
+        "sudo sysctl user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0",
     )
 
 
@@ -163,7 +180,7 @@ def _ordinary_user() -> _Answer:
 def _subids() -> _Answer:
     if not shutil.which("newuidmap"):
         return False, "newuidmap is not installed", "apt-get install uidmap"
-    user = os.environ.get("USER") or str(os.geteuid())
+    user = user_name()
     owners = {user, str(os.geteuid())}
     try:
         lines = Path("/etc/subuid").read_text(encoding="utf-8").splitlines()

@@ -51,7 +51,7 @@ def address(environ: Mapping[str, str]) -> str:
 
 
 def ask(where: str, timeout: float = 5.0) -> EngineState:
-    """Return whether the engine at ``where`` (``unix://…``, or ``tcp://`` of this machine) answers ``/_ping``."""
+    """Return whether the engine at ``where`` (unix://…, or tcp:// of this machine) answers ``/_ping``."""
     try:
         connection = _connection(where, timeout)
     except ValueError as error:
@@ -86,6 +86,6 @@ def _connection(where: str, timeout: float) -> http.client.HTTPConnection:
     if parts.scheme == "tcp" and parts.hostname in LOCAL_HOSTS:
         return http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 2375, timeout=timeout)
     raise ValueError(
-        f"DOCKER_HOST={where} is not an engine of this machine; allowed: unix://<socket>, tcp://127.0.0.1:<port>; "
-        "unset DOCKER_HOST or name the local socket"
+        f"DOCKER_HOST={where} is not an engine of this machine; allowed: unix://<socket>, "
+        "tcp://127.0.0.1:<port>; unset DOCKER_HOST or name the local socket"
     )
