@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from tare.workloads import WORKLOADS, Level, Workload
@@ -46,7 +46,7 @@ class CellEntry(Entry):
 
     workload: str = Field(description="What is run.", json_schema_extra={"enum": [*sorted(WORKLOADS)]})
     stack: str | None = Field(None, description="Another version of the workload's stack (see `stacks`).")
-    factors: dict[str, int | str | list[int | str]] = Field(
+    factors: dict[str, StrictInt | StrictStr | list[StrictInt | StrictStr]] = Field(
         default_factory=dict, description="Factor and its level or levels."
     )
 
@@ -84,7 +84,8 @@ class Base(Entry):
     )
     image: str | None = Field(None, description="For `registry`: name@sha256:… (a tag alone is refused).")
     mirror: str = Field(
-        "auto", description="Debian mirror: auto (apt's own configuration, else mmdebstrap's default) or a URL."
+        "auto",
+        description="Debian mirror: auto (apt's own configuration, else mmdebstrap's default) or a URL.",
     )
     snapshot: str | None = Field(
         None,
@@ -94,7 +95,9 @@ class Base(Entry):
     @model_validator(mode="after")
     def _registry_needs_digest(self) -> Base:
         if self.source == "registry" and not re.search(r"@sha256:[0-9a-f]{64}$", self.image or ""):
-            raise ValueError("software.base.image must be pinned as name@sha256:<64 hex digits> when source is registry")
+            raise ValueError(
+                "software.base.image must be pinned as name@sha256:<64 hex digits> when source is registry"
+            )
         return self
 
 
@@ -107,7 +110,9 @@ class Software(Entry):
 class Data(Entry):
     """Folders with real data in the original formats; null: a deterministic generated set of the same shape."""
 
-    mnist: str | None = Field(None, description="Folder with train-images-idx3-ubyte and train-labels-idx1-ubyte.")
+    mnist: str | None = Field(
+        None, description="Folder with train-images-idx3-ubyte and train-labels-idx1-ubyte."
+    )
     cifar10: str | None = Field(None, description="Folder with data_batch_1.bin … data_batch_5.bin.")
 
 
@@ -156,11 +161,15 @@ class Study(Entry):
     run_timeout_seconds: Annotated[int, Field(ge=1)] = Field(
         600, description="A run that takes longer is ended and counts as failed."
     )
-    disturbance: Disturbance = Field(default_factory=lambda: Disturbance(), description="Limits of a quiet run.")
+    disturbance: Disturbance = Field(
+        default_factory=lambda: Disturbance(), description="Limits of a quiet run."
+    )
     stacks: dict[str, StackVersion] = Field(
         default_factory=dict, description="Further versions of a stack: name → recipe and lock."
     )
-    software: Software = Field(default_factory=lambda: Software(), description="How the software is obtained.")
+    software: Software = Field(
+        default_factory=lambda: Software(), description="How the software is obtained."
+    )
     data: Data = Field(default_factory=lambda: Data(), description="Folders with real data.")
 
     @model_validator(mode="after")
@@ -174,7 +183,9 @@ class Study(Entry):
         for index, pair in enumerate(self.comparisons):
             for side in (pair.treatment, pair.reference):
                 if side not in self.runtimes:
-                    raise ValueError(f"comparisons[{index}]: {side!r} is not among runtimes ({', '.join(self.runtimes)})")
+                    raise ValueError(
+                        f"comparisons[{index}]: {side!r} is not among runtimes ({', '.join(self.runtimes)})"
+                    )
             if pair.treatment == pair.reference:
                 raise ValueError(f"comparisons[{index}]: treatment and reference are both {pair.treatment!r}")
         if self.control is not None and self.control not in self.runtimes:
@@ -233,8 +244,9 @@ def _unique(entry: str, names: Iterable[str]) -> None:
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """Return “did you mean …? allowed: …” for a name that is not allowed."""
     allowed = [str(a) for a in allowed]
-    close = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    folded = {a.lower(): a for a in allowed}
+    close = difflib.get_close_matches(str(name).lower(), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[close[0]]!r}? " if close else ""
     return f"{hint}allowed: {', '.join(allowed) or 'none'}"
 
 
@@ -277,7 +289,9 @@ def load(raw: Mapping[str, Any]) -> Study:
         return Study.model_validate(dict(raw))
     except ValidationError as error:
         lines = [_describe(detail) for detail in error.errors()]
-        raise ConfigError("\n".join(["The study config cannot be used:", *(f"  - {line}" for line in lines)])) from None
+        raise ConfigError(
+            "\n".join(["The study config cannot be used:", *(f"  - {line}" for line in lines)])
+        ) from None
 
 
 def _describe(detail: ErrorDetails) -> str:
@@ -285,8 +299,13 @@ def _describe(detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         *parents, key = (part for part in detail["loc"])
         return f"{entry}: unknown key; {nearest(str(key), _fields_at(parents))}"
+    if "factors" in detail["loc"] and str(detail["type"]).startswith(("int_", "string_", "list_")):
+        return f"{entry}: {detail['input']!r} is not possible; a level is a text or a whole number, or a list of them"
     if detail["type"] == "literal_error":
-        expected = [part.strip("'\" ") for part in re.split(r", | or ", str(detail.get("ctx", {}).get("expected", "")))]
+        expected = [
+            part.strip("'\" ")
+            for part in re.split(r", | or ", str(detail.get("ctx", {}).get("expected", "")))
+        ]
         return f"{entry}: {detail['input']!r} is not possible; {nearest(str(detail['input']), expected)}"
     message = detail["msg"].removeprefix("Value error, ")
     return f"{entry}: {message} (given: {detail['input']!r})" if entry else message

@@ -166,7 +166,9 @@ def read(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         data = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise RecordError(f"{path}: not a readable Parquet file ({error}); delete it to have it made again") from None
+        raise RecordError(
+            f"{path}: not a readable Parquet file ({error}); delete it to have it made again"
+        ) from None
     version = (data.schema.metadata or {}).get(VERSION_KEY, b"none").decode()
     if version != str(SCHEMA_VERSION):
         raise RecordError(

@@ -1,0 +1,57 @@
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+# Only for `--lint`'s question after a software environment and for `--sdm apptainer`: Tare builds its own
+# (rules/software.smk), because what a container costs is what it measures.
+container: None
+
+
+# A measuring rule takes the machine whole, every other rule a share of it: nothing of the workflow runs beside
+# a measured run. The limit stands here because limits in a profile or on the command line replace each other.
+resource_scopes:
+    machine="local",
+
+
+workflow.register_resource("machine", 100)
+
+
+include: "rules/common.smk"
+include: "rules/software.smk"
+include: "rules/data.smk"
+include: "rules/measure.smk"
+include: "rules/analysis.smk"
+include: "rules/report.smk"
+
+
+onstart:
+    write_owner()
+
+
+rule all:
+    default_target: True
+    input:
+        f"results/{study.study}/report.html",
+        f"results/{study.study}/.verified",
+
+
+rule images:
+    input:
+        expand("results/software/{stack}/image.json", stack=get_stacks()),
+
+
+rule tables:
+    input:
+        expand("results/{study}/tables/{table}.parquet", study=study.study, table=["runs", "samples", "comparisons"]),
+
+
+rule figures:
+    input:
+        get_figures(),
+
+
+share_machine()

@@ -1,0 +1,122 @@
+# Reads and validates the config; the small functions the rules ask. No rule stands here.
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+
+from tare import config as tare_config
+from tare import harness
+
+try:
+    study = tare_config.load(config)
+except tare_config.ConfigError as error:
+    raise WorkflowError(str(error))
+
+CELLS = {cell.id: cell for cell in study.expand()}
+
+# Every job knows which Snakemake asked for it: a measurement whose workflow has died ends itself.
+os.environ["TARE_WORKFLOW_PID"] = str(os.getpid())
+# For the progress lines only.
+os.environ["TARE_PLAN"] = json.dumps(
+    {
+        "cells": {id: cell.workload for id, cell in CELLS.items()},
+        "blocks": study.blocks,
+        "runs": len(study.runtimes) + 1,
+    }
+)
+# Shell commands use the interpreter that runs Snakemake, whether or not its environment is active.
+shell.prefix(f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={Path(workflow.basedir) / 'src'}; ")
+
+
+wildcard_constraints:
+    study=r"[a-z0-9][a-z0-9._-]*",
+    stack=r"[a-z0-9][a-z0-9._-]*",
+    dataset=r"[a-z0-9]+",
+    cell=r"[^/]+",
+    block=r"[1-9][0-9]*",
+
+
+def get_stacks():
+    """The stacks this study's cells need."""
+    return sorted({cell.stack for cell in CELLS.values()})
+
+
+def recipe_of(wildcards):
+    """The folder in containers/ a stack is built from."""
+    return study.recipe(wildcards.stack)[0]
+
+
+def lock_of(wildcards):
+    """The name of a stack's locks in envs/."""
+    return study.recipe(wildcards.stack)[1]
+
+
+def get_blocks(wildcards):
+    """The block files of the study, in the order of config and number."""
+    return [
+        f"results/{study.study}/blocks/{cell}/{block}.parquet"
+        for cell in CELLS
+        for block in range(1, study.blocks + 1)
+    ]
+
+
+def uses(*prefixes):
+    """Whether the study has a runtime of these names."""
+    return any(runtime.startswith(prefixes) for runtime in study.runtimes)
+
+
+def get_software(wildcards):
+    """The status files of what the runtimes of a cell stand on."""
+    folder = f"results/software/{CELLS[wildcards.cell].stack}"
+    needed = {"image": uses("docker", "chroot"), "rootfs": uses("chroot"), "venv": uses("host")}
+    return {form: f"{folder}/{form}.json" for form, wanted in needed.items() if wanted}
+
+
+def get_dataset(wildcards):
+    """The status file of a cell's data set, if it reads one."""
+    dataset = CELLS[wildcards.cell].spec.dataset
+    return {"dataset": f"results/data/{dataset}/dataset.json"} if dataset else {}
+
+
+def get_measuring(wildcards):
+    """Everything a measurement of this cell depends on beyond its inputs, as canonical JSON.
+
+    Number of blocks, margin and comparisons are absent: they invalidate no finished block.
+    """
+    cell = CELLS[wildcards.cell]
+    return json.dumps(
+        {
+            "workload": cell.workload,
+            "stack": cell.stack,
+            "factors": cell.factors,
+            "seed": study.seed,
+            "runtimes": study.runtimes,
+            "control": study.control_runtime(),
+            "threads": None if study.threads == "effective" else study.threads,
+            "max_attempts": study.max_attempts,
+            "timeout_seconds": study.run_timeout_seconds,
+            "disturbance": study.disturbance.model_dump(),
+            "harness": harness.digest(),
+        },
+        sort_keys=True,
+    )
+
+
+def write_owner():
+    """Say whose lock this is, so that a lock is cleared only when its owner is dead."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "starttime": int(fields[19])}
+    Path(".snakemake").mkdir(exist_ok=True)
+    Path(".snakemake/tare-owner.json").write_text(json.dumps(owner) + "\n")
+
+
+def share_machine():
+    """Give every rule but the measuring one a share of the machine, whatever profile or option says."""
+    for each in workflow.rules:
+        if each.name != "measure_block":
+            each.resources["machine"] = 1

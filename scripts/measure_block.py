@@ -1,0 +1,54 @@
+"""Rule measure_block: measures one block. A program of its own, so that an edit here reruns nothing by itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from tare.config import Disturbance
+from tare.measure import BlockRequest, measure_block
+from tare.run import WorkflowGoneError
+
+
+def parse() -> argparse.Namespace:
+    """Return the command line of rule measure_block."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("study", "cell", "measuring"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--block", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--input", type=Path, nargs="+", required=True)
+    return parser.parse_args()
+
+
+def end(number: int, _: FrameType | None) -> None:
+    """Leave by an exception, so that the run in hand is ended and its folder removed."""
+    sys.exit(128 + number)
+
+
+def main() -> None:
+    """Measure the block of the command line."""
+    args = parse()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    given = json.loads(args.measuring)
+    given.pop("harness")
+    limits = Disturbance(**given.pop("disturbance"))
+    inputs = {path.stem: path for path in args.input if path.suffix == ".json"}
+    forms = {form: inputs.get(form) for form in ("image", "rootfs", "venv", "dataset")}
+    wheel = next(path for path in args.input if path.suffix == ".whl")
+    request = BlockRequest(
+        study=args.study, cell=args.cell, block=args.block, disturbance=limits, wheel=wheel, **forms, **given
+    )
+    try:
+        measure_block(request, args.output)
+    except WorkflowGoneError as gone:
+        sys.exit(f"[tare] {gone}; nothing was written, this block is measured again")
+
+
+if __name__ == "__main__":
+    main()

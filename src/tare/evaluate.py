@@ -1,0 +1,112 @@
+"""What a finished run adds to its row: does it count, and if not why; was it disturbed; its times and samples."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tare import fingerprint
+from tare.cache_level import CacheLevel
+from tare.disturbance import judge
+from tare.events import NANOSECOND, EventError, Events, Sample, read_events
+from tare.ground import BlockRequest, Ground
+from tare.run import Ended, tail
+from tare.workloads import Workload
+
+
+def evaluate(
+    request: BlockRequest, ground: Ground, ended: Ended, folder: Path, cache: CacheLevel
+) -> dict[str, Any]:
+    """Return what the run adds to its row: status, reasons, flags, times (seconds), samples, fingerprint."""
+    reasons = _exit_reasons(ended, folder)
+    try:
+        events = read_events(folder / "events.jsonl")
+        event_reasons = events.reasons()
+    except EventError as error:
+        events, event_reasons = Events(), [str(error)]
+    # A worker that says it failed is the better reason; a bad exit without one stands for itself.
+    status = (
+        "failed" if reasons or events.error or events.end is None else ("invalid" if event_reasons else "ok")
+    )
+    outcome, end = ended.outcome, events.end or {}
+    total = (outcome.exited_ns - outcome.requested_ns) * NANOSECOND
+    flags = _flags(request, events, cache) if status == "ok" else []
+    samples = _samples(request.spec, events, outcome.requested_ns, total) if status == "ok" else []
+    return {
+        "status": status,
+        "reasons": event_reasons + reasons,
+        "flags": flags,
+        "seconds_to_start": _since(outcome.requested_ns, events.start_ns),
+        "seconds_to_ready": _since(outcome.requested_ns, events.ready_ns),
+        "seconds_total": total,
+        "cpu_seconds": end.get("cpu_seconds"),
+        "max_rss_bytes": end.get("max_rss_bytes"),
+        "device_read_bytes": end.get("device_read_bytes"),
+        "resident_before": cache.resident_before,
+        "fingerprint": json.dumps(
+            fingerprint.assemble(
+                node=ground.node,
+                spec=ended.spec,
+                outcome=outcome,
+                events=events.fingerprint,
+                check=(events.check or {}).get("facts", {}),
+                stack=ground.stack,
+                data_sha256=ground.data_facts.get("sha256"),
+            ),
+            sort_keys=True,
+        ),
+        "samples": samples,
+    }
+
+
+def _exit_reasons(ended: Ended, folder: Path) -> list[str]:
+    outcome = ended.outcome
+    reasons = []
+    if ended.timed_out:
+        reasons.append("time-out: the run was ended by Tare (run_timeout_seconds)")
+    if outcome.oom_killed:
+        reasons.append("out of memory: the kernel killed the run")
+    if outcome.exit_code != 0 or outcome.detail:
+        said = tail(folder / "stderr.txt")
+        reasons.append(
+            f"exit status {outcome.exit_code}"
+            + (f" ({outcome.detail})" if outcome.detail else "")
+            + (f"; last words: {said}" if said else "")
+        )
+    return reasons
+
+
+def _flags(request: BlockRequest, events: Events, cache: CacheLevel) -> list[str]:
+    assert events.end is not None
+    assert events.ready_ns is not None
+    elapsed = (int(events.end["ns"]) - events.ready_ns) * NANOSECOND
+    disturbed = judge(
+        events.ready_counters,
+        events.end.get("counters") or {},
+        elapsed,
+        os.cpu_count() or 1,
+        request.disturbance,
+    )
+    return [*disturbed, *(cache.flags(events) if request.spec.cached else [])]
+
+
+def _samples(spec: Workload, events: Events, requested_ns: int, total: float) -> list[dict[str, Any]]:
+    own = {
+        "start_seconds": _since(requested_ns, events.start_ns),
+        "total_seconds": total,
+    }
+    startup = [
+        Sample("startup", None, 0, metric.name, metric.unit, value)
+        for metric in spec.metrics
+        if metric.phase == "startup" and (value := own[metric.name]) is not None
+    ]
+    return [
+        {name: getattr(sample, name) for name in ("phase", "epoch", "index", "metric", "unit", "value")}
+        for sample in (*startup, *events.samples)
+    ]
+
+
+def _since(origin_ns: int, ns: int | None) -> float | None:
+    return None if ns is None else (ns - origin_ns) * NANOSECOND

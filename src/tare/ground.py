@@ -1,0 +1,150 @@
+"""What the runs of a block stand on: what is asked for, the built software, the data, the machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare import fingerprint, runtimes
+from tare.config import Disturbance
+from tare.paths import rootfs_dir
+from tare.runtimes.base import LaunchSpec, Stack
+from tare.worker.cpus import effective_cpus, memory_limit
+from tare.workloads import WORKLOADS, Workload
+
+#: the form of a stack that a runtime starts; the others start the image
+FORM_OF = {"host": "host", "chroot": "rootfs", "chroot-userns": "rootfs"}
+
+
+@dataclass(frozen=True)
+class BlockRequest:
+    """What a block is made of; ``software`` and ``data`` are the status files of what was built before."""
+
+    study: str
+    cell: str
+    workload: str
+    stack: str
+    factors: Mapping[str, str | int]
+    block: int
+    seed: int
+    runtimes: Sequence[str]
+    control: str
+    threads: int | None
+    max_attempts: int
+    timeout_seconds: float
+    disturbance: Disturbance
+    wheel: Path
+    image: Path | None
+    rootfs: Path | None
+    venv: Path | None
+    dataset: Path | None
+
+    @property
+    def spec(self) -> Workload:
+        """The facts of the workload."""
+        return WORKLOADS[self.workload]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all runs of a block stand on: the built software, the data, the machine."""
+
+    stack: Stack
+    statuses: Mapping[str, str]  # form (host, image, rootfs) → failed | skipped, where it is not ok
+    data: Path | None
+    data_facts: Mapping[str, Any]
+    data_failure: str | None
+    node: Mapping[str, Any]
+    threads: int
+    memory_bytes: int
+    worker_sha256: str
+
+    def data_files(self) -> list[Path]:
+        """Return the files of the data set."""
+        assert self.data is not None
+        return [self.data / entry["path"] for entry in self.data_facts["files"]]
+
+
+def survey(request: BlockRequest) -> Ground:
+    """Return what the runs of this block stand on, from the status files and the machine."""
+    image, rootfs, venv = (_status(path) for path in (request.image, request.rootfs, request.venv))
+    forms = {"image": image, "rootfs": rootfs, "host": venv}
+    missing = {
+        form: "; ".join(status["reasons"]) or f"{form} is {status['status']}"
+        for form, status in forms.items()
+        if status["status"] != "ok"
+    }
+    digest = image.get("digest")
+    data = _status(request.dataset) if request.dataset else {"status": "ok", "reasons": []}
+    return Ground(
+        stack=Stack(
+            name=request.stack,
+            host_python=venv.get("python"),
+            image=image.get("image_id"),
+            digest=digest,
+            rootfs=rootfs_dir(rootfs["digest"]) if rootfs.get("digest") else None,
+            lock_sha256=image.get("lock_sha256") or venv.get("lock_sha256"),
+            missing=missing,
+        ),
+        statuses={form: forms[form]["status"] for form in missing},
+        data=request.dataset.parent.absolute() if request.dataset else None,
+        data_facts=data,
+        data_failure=None if data["status"] == "ok" else f"data: {'; '.join(data['reasons'])}",
+        node=fingerprint.node_facts(),
+        threads=request.threads or effective_cpus(),
+        memory_bytes=memory_limit(),
+        worker_sha256=hashlib.sha256(request.wheel.read_bytes()).hexdigest(),
+    )
+
+
+def _status(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {"status": "skipped", "reasons": ["not asked for by this study"]}
+    status: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return status
+
+
+def refusal(ground: Ground, name: str) -> tuple[str, str] | None:
+    """Return (status, reason) when this runtime cannot be started here, else None."""
+    form = FORM_OF.get(name, "image")
+    if ground.statuses.get(form) == "failed":
+        return "failed", f"{form}: {ground.stack.missing[form]}"
+    unavailable = runtimes.get(name).unavailable(ground.stack)
+    if unavailable is not None:
+        return "skipped", f"{name}: {unavailable}"
+    return ("failed", ground.data_failure) if ground.data_failure else None
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Return the variables every run gets, in every runtime alike; nothing is inherited from the caller."""
+    count = str(threads)
+    return {
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": count,
+        "MKL_NUM_THREADS": count,
+        "OPENBLAS_NUM_THREADS": count,
+    }
+
+
+def worker_request(request: BlockRequest, ground: Ground, run_id: str, spec: LaunchSpec) -> dict[str, Any]:
+    """Return the worker's request.json (worker/PROTOCOL.md)."""
+    return {
+        "protocol": 1,
+        "run_id": run_id,
+        "workload": request.workload,
+        "factors": dict(request.factors),
+        "seed": request.seed,
+        "threads": ground.threads,
+        "memory_bytes": ground.memory_bytes,
+        "data": spec.data,
+        "output": spec.output,
+        "handshake": request.spec.cached,
+    }
