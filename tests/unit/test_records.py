@@ -124,7 +124,7 @@ def test_blocks_are_split_into_runs_and_samples() -> None:
     assert [row["run_id"] for row in runs.to_pylist()] == ["a", "b", "a", "b"]
     assert [row["value"] for row in samples.to_pylist()] == [2.0, 2.0]
     assert samples.to_pylist()[0] == {
-        **{name: None for name in records.SAMPLES.names},
+        **dict.fromkeys(records.SAMPLES.names),
         **{name: run_row()[name] for name in ("run_id", "study", "cell", "block", "attempt")},
         **sample,
     }
