@@ -1,0 +1,112 @@
+"""Evidence → the table ``comparisons``: ratio, interval, corrected p values, verdict, and the control beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tare import records
+from tare.analysis import equality
+from tare.analysis.pairing import CONTROL, Evidence, gather
+from tare.analysis.statistics import Estimate, blocks_needed, corrected, estimate
+from tare.analysis.verdict import INCONCLUSIVE, NOT_COMPARABLE, decide
+from tare.config import Study
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row of the table with what it rests on; ``estimate`` is None below two usable blocks."""
+
+    evidence: Evidence
+    equality: equality.Equality
+    control: Evidence
+    estimate: Estimate | None
+    noise: Estimate | None
+    row: dict[str, Any]
+
+
+def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]:
+    """Return all comparisons of the study in its order; p values are corrected over all of them together."""
+    evidence = gather(study, runs, samples)
+    controls = {(one.machine_id, one.cell.id, one.metric): one for one in evidence if one.treatment == CONTROL}
+    pairs = [one for one in evidence if one.treatment != CONTROL]
+    estimates = [_estimate(one, study.margin) for one in pairs]
+    equalities = [equality.judge(one) for one in pairs]
+    # a pair that cannot be compared is not tested, and does not burden the correction of the others
+    tested = [
+        found if found and same.status in ("same", "userland") else None
+        for found, same in zip(estimates, equalities, strict=True)
+    ]
+    p_equivalence = corrected([one.p_equivalence if one else None for one in tested])
+    p_difference = corrected([one.p_difference if one else None for one in tested])
+    result = []
+    for one, found, same, p_equal, p_differ in zip(
+        pairs, estimates, equalities, p_equivalence, p_difference, strict=True
+    ):
+        control = controls[(one.machine_id, one.cell.id, one.metric)]
+        noise = _estimate(control, study.margin)
+        row = _row(one, study, same) | _numbers(found, study.margin, p_equal, p_differ, same.status) | _noise(noise)
+        result.append(Comparison(one, same, control, found, noise, row))
+    return result
+
+
+def as_table(study: Study, comparisons: Sequence[Comparison]) -> pa.Table:
+    """Return the comparisons as the table of ``records.COMPARISONS``."""
+    return records.table([one.row | {"study": study.study} for one in comparisons], records.COMPARISONS)
+
+
+def _estimate(evidence: Evidence, margin: float) -> Estimate | None:
+    log_ratios = evidence.log_ratios
+    return estimate(log_ratios, margin) if len(log_ratios) >= 2 else None
+
+
+def _row(evidence: Evidence, study: Study, same: equality.Equality) -> dict[str, Any]:
+    cell, metric = evidence.cell, evidence.metric
+    return {
+        "machine_id": evidence.machine_id,
+        "cell": cell.id,
+        "workload": cell.workload,
+        "stack": cell.stack,
+        "factors": sorted((name, str(level)) for name, level in cell.factors.items()),
+        "phase": metric.phase,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "contrast": "runtime",
+        "level": None,
+        "reference": evidence.reference,
+        "treatment": evidence.treatment,
+        "blocks": len(evidence.usable),
+        "margin": study.margin,
+        "parity": same.status,
+        "parity_fields": list(same.fields),
+    }
+
+
+def _numbers(
+    found: Estimate | None, margin: float, p_equal: float | None, p_differ: float | None, parity: str
+) -> dict[str, Any]:
+    verdict, needed = NOT_COMPARABLE, None
+    if found and p_equal is not None and p_differ is not None:
+        verdict = decide(found.ci_low, found.ci_high, margin, p_equal, p_differ, parity)
+        if verdict == INCONCLUSIVE:
+            needed = blocks_needed(found.log_ratio, found.log_sd, margin, at_least=found.blocks)
+    return {
+        "ratio": found.ratio if found else None,
+        "ci_low": found.ci_low if found else None,
+        "ci_high": found.ci_high if found else None,
+        "p_equivalence": p_equal,
+        "p_difference": p_differ,
+        "verdict": verdict,
+        "blocks_needed": needed,
+    }
+
+
+def _noise(noise: Estimate | None) -> dict[str, Any]:
+    return {
+        "noise_ratio": noise.ratio if noise else None,
+        "noise_ci_low": noise.ci_low if noise else None,
+        "noise_ci_high": noise.ci_high if noise else None,
+    }

@@ -1,0 +1,46 @@
+"""The verdict of one comparison: the order of the rules is the contract (design: parity, margin, side, else open)."""
+
+from __future__ import annotations
+
+from tare.analysis.statistics import ALPHA
+
+EQUIVALENT, SLOWER, FASTER, INCONCLUSIVE, NOT_COMPARABLE = (
+    "equivalent",
+    "slower",
+    "faster",
+    "inconclusive",
+    "not comparable",
+)
+
+
+def decide(
+    ci_low: float, ci_high: float, margin: float, p_equivalence: float, p_difference: float, parity: str
+) -> str:
+    """Return the verdict from the uncorrected 90 % interval and the p values corrected over the study.
+
+    Parity that differs, or that nothing is known of, is never a verdict about a container.
+    """
+    if parity not in ("same", "userland"):
+        return NOT_COMPARABLE
+    if 1 / (1 + margin) <= ci_low and ci_high <= 1 + margin and p_equivalence <= ALPHA:
+        return EQUIVALENT
+    if ci_low > 1 and p_difference <= ALPHA:
+        return SLOWER
+    if ci_high < 1 and p_difference <= ALPHA:
+        return FASTER
+    return INCONCLUSIVE
+
+
+def measurable(verdict: str, ci_low: float | None, ci_high: float | None) -> bool:
+    """Return whether an equivalent pair still differs measurably: its interval lies wholly on one side of 1."""
+    return verdict == EQUIVALENT and ci_low is not None and ci_high is not None and not ci_low <= 1 <= ci_high
+
+
+def treatment_label(treatment: str, reference: str) -> str:
+    """Return what differs between two runtimes by construction, e.g. ``isolation + userland`` for docker ÷ host."""
+    sides = (treatment == "host", reference == "host")
+    other = reference if sides[0] else treatment
+    if any(sides):
+        return "userland" if other.startswith("chroot") else "isolation + userland"
+    kinds = {runtime.split("-")[0] for runtime in (treatment, reference)}
+    return "isolation" if len(kinds) == 2 else "options of the runtime"
