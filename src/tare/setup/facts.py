@@ -18,11 +18,13 @@ ENGINE_STORE = Path("/var/lib/docker")
 
 @dataclass(frozen=True)
 class Disk:
-    """One file system: its device number, a folder on it, and the bytes an ordinary user can still write."""
+    """A wanted folder and its file system: device number, nearest folder that exists, free bytes, writable here."""
 
     device: int
     folder: str
     free: int
+    wanted: str
+    writable: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,11 @@ def os_release(path: Path) -> dict[str, str]:
 
 def disk(folder: Path) -> Disk:
     """Return the file system that ``folder`` is on, or will be on once it is made."""
-    while not folder.exists():
-        folder = folder.parent
-    return Disk(folder.stat().st_dev, str(folder), shutil.disk_usage(folder).free)
+    nearest = folder
+    while not os.path.exists(nearest):  # noqa: PTH110 (Path.exists raises where a parent is closed to us)
+        nearest = nearest.parent
+    free = shutil.disk_usage(nearest).free
+    return Disk(nearest.stat().st_dev, str(nearest), free, str(folder), os.access(nearest, os.W_OK))
 
 
 def _engine_program() -> str | None:

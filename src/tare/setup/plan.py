@@ -50,6 +50,7 @@ def make_plan(facts: Facts, goal: str) -> Plan:
         packages = (needs.VENV_PACKAGE, *packages)
     engine_package, start_engine, engine_stop = _engine(facts)
     room, room_stops = _disk(facts, start_engine)
+    folder_stops = _folders(facts)
     soft = [*package_stops, *engine_stop, *room_stops]
     if goal == "test":
         package_notes, soft = [*package_notes, *soft], []
@@ -63,7 +64,7 @@ def make_plan(facts: Facts, goal: str) -> Plan:
         python=python.path if python and venv else None,
         minutes=_minutes(facts, goal, bool(plan_packages), start_engine),
         disk=room,
-        stops=(*python_stop, *soft),
+        stops=(*python_stop, *folder_stops, *soft),
         notes=tuple(package_notes),
     )
 
@@ -145,13 +146,12 @@ def _engine(facts: Facts) -> tuple[tuple[str, ...], bool, list[str]]:
 
 
 def _denied(facts: Facts) -> str:
-    group = "the group docker may use it"
+    said = f"permission denied on {facts.engine.address}: group docker may use it"
     if facts.in_docker_group:
         return (
-            f"permission denied on {facts.engine.address}: {group}, and this session began before {facts.user} "
-            + ("was in it. Log in again, or: newgrp docker")
+            f"{said}, and this session began before {facts.user} was in it. Log in again, or: newgrp docker"
         )
-    return f"permission denied on {facts.engine.address}: {group}. sudo usermod -aG docker {facts.user}, then log in again"
+    return f"{said}. sudo usermod -aG docker {facts.user}, then log in again"
 
 
 def _engine_by_hand(facts: Facts) -> str:
@@ -168,6 +168,19 @@ def _engine_by_hand(facts: Facts) -> str:
         f"Set-up installs one on Debian and Ubuntu only, and this is {facts.os_name}: install Docker Engine with its "
         f"package manager, then: {_as_root(facts, start)}{join}"
     )
+
+
+def _folders(facts: Facts) -> list[str]:
+    """Return a reason to stop for each folder that this user must be able to write and cannot."""
+    remedies = {
+        "checkout": f"sudo chown -R {facts.user} <the checkout>, or clone it again as {facts.user}",
+        "cache": "set TARE_CACHE to a folder of your own (HOME may be another user's)",
+    }
+    return [
+        f"{facts.disks[place].wanted} cannot be written by {facts.user}. {remedy}"
+        for place, remedy in remedies.items()
+        if not facts.disks[place].writable
+    ]
 
 
 def _disk(facts: Facts, start_engine: bool) -> tuple[tuple[str, ...], list[str]]:

@@ -34,7 +34,7 @@ def candidates(environ: Mapping[str, str]) -> Iterable[str]:
     seen = set()
     for folder in folders:
         for name in names:
-            path = os.path.join(folder, name)
+            path = f"{folder}/{name}"
             if folder and path not in seen and os.access(path, os.X_OK):
                 seen.add(path)
                 yield path

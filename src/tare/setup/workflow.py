@@ -51,7 +51,7 @@ def _snakemake_in(checkout: Path, proc: Path) -> str | None:
             here = os.path.realpath(folder / "cwd") == os.path.realpath(checkout)
         except OSError:
             continue
-        programs = {os.path.basename(word) for word in argv[:3]}
+        programs = {word.rpartition(b"/")[2] for word in argv[:3]}
         if here and b"snakemake" in programs and start_time(int(folder.name), proc) is not None:
             return f"process {folder.name}"
     return None
