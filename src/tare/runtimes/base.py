@@ -11,6 +11,7 @@ from typing import Any, Protocol
 LABEL = "tare"
 LABEL_RUN = "tare.run"
 LABEL_OWNER = "tare.owner"  # "<host>:<pid>:<start time in ticks>" of the measuring process
+LABEL_GIVE_BACK = "tare.give_back"  # "uid:gid" that the output belongs to, where the run itself is root
 
 #: where the output and data folders appear inside an image or root filesystem (both exist in every image)
 INSIDE_OUTPUT = "/tare"
@@ -27,7 +28,9 @@ class Stack:
     digest: str | None = None  # content digest, sha256:…
     rootfs: Path | None = None
     lock_sha256: str | None = None
-    missing: Mapping[str, str] = field(default_factory=dict)  # form (host, image, rootfs) → reason with remedy
+    missing: Mapping[str, str] = field(
+        default_factory=dict
+    )  # form (host, image, rootfs) → reason with remedy
 
 
 @dataclass(frozen=True)
@@ -71,21 +74,32 @@ class Unavailable:
         return f"{self.reason}; {self.remedy}"
 
 
+class LaunchError(OSError):
+    """A run that did not come to its start; the message is the reason of a failed run, for a person."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. ``detail`` is text for a person: the engine's message, the signal's name, OOM."""
+    """How a run ended. ``detail`` is text for a person: the engine's message, the signal's name, OOM.
+
+    ``exit_code`` is 128 + n after signal n in every runtime, and 125 when the engine went away.
+    """
 
     exit_code: int
     requested_ns: int  # CLOCK_MONOTONIC just before the launch request
     exited_ns: int  # CLOCK_MONOTONIC when the exit was seen
     detail: str = ""
     oom_killed: bool = False
+    facts: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what the engine says it did; the fingerprint's launch
 
 
 class Running(Protocol):
     """A started run. ``wait`` returns None when ``seconds`` pass first; ``kill`` ends all of it; both are idempotent.
 
     ``exit_fd`` becomes readable when the run has exited, so that a caller can select on it beside the handshake FIFO.
+    ``kill`` and ``close`` also end what the run left running.
     """
 
     exit_fd: int
@@ -100,7 +114,10 @@ class Running(Protocol):
 class RuntimeClass(Protocol):
     """One way of starting a process of a stack."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The runtime's name in config and tables."""
+        ...
 
     def unavailable(self, stack: Stack) -> Unavailable | None:
         """Return why this machine cannot start ``stack`` this way, or None."""
@@ -111,5 +128,5 @@ class RuntimeClass(Protocol):
         ...
 
     def start(self, spec: LaunchSpec) -> Running:
-        """Start it; the clock of ``requested_ns`` is read first thing."""
+        """Start it; the clock of ``requested_ns`` is read first thing. Raises ``LaunchError``."""
         ...

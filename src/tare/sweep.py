@@ -1,0 +1,85 @@
+"""Removing what dead measuring processes left: containers by label, processes by environment.
+
+Called with the machine lock held, before a block. What belongs to a living owner, to another host or to
+nobody that can be told is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import docker
+from docker.errors import DockerException, NotFound
+
+from tare import processes
+from tare.identity import is_dead, owner_id
+from tare.runtimes import engine
+from tare.runtimes.base import INSIDE_OUTPUT, LABEL, LABEL_GIVE_BACK, LABEL_OWNER, LABEL_RUN
+from tare.runtimes.container_run import give_back
+from tare.setup import engine_probe
+
+__all__ = ["SweepError", "owner_id", "sweep"]
+
+
+class SweepError(OSError):
+    """A leftover that cannot be removed: it would disturb the measurement; the message says what to do."""
+
+
+def sweep() -> list[str]:
+    """Remove the containers and kill the processes of dead owners; return what was removed, a text for each.
+
+    Raises ``SweepError`` for a leftover that stays. Without an engine that answers, only processes are looked at.
+    """
+    removed = _sweep_containers(engine.api()) if engine_probe.probe().answers else []
+    return removed + _sweep_processes()
+
+
+def _sweep_containers(api: docker.APIClient) -> list[str]:
+    removed = []
+    for container in api.containers(all=True, filters={"label": [LABEL, LABEL_OWNER]}):
+        labels: Mapping[str, str] = container["Labels"]
+        if is_dead(labels[LABEL_OWNER]):
+            _remove(api, container)
+            state = container.get("State", "left over")
+            removed.append(f"container {container['Id'][:12]} of run {labels.get(LABEL_RUN, '?')} ({state})")
+    return removed
+
+
+def _remove(api: docker.APIClient, container: Mapping[str, Any]) -> None:
+    identity = container["Id"]
+    try:
+        api.remove_container(identity, force=True, v=True)
+        user = container["Labels"].get(LABEL_GIVE_BACK)
+        if user:
+            _give_back(api, container, user)
+    except NotFound:
+        return
+    except DockerException as error:
+        raise SweepError(
+            f"container {identity[:12]}, left by a dead run, cannot be removed: {error}; "
+            f"remove it: docker rm --force {identity[:12]}"
+        ) from None
+
+
+def _give_back(api: docker.APIClient, container: Mapping[str, Any], user: str) -> None:
+    """Give the files of a run that was root of its container to the user whose run it was."""
+    for mount in container.get("Mounts", []):
+        if mount.get("Destination") == INSIDE_OUTPUT:
+            give_back(
+                api, container["ImageID"], mount["Source"], user, {LABEL: "sweep", LABEL_OWNER: owner_id()}
+            )
+
+
+def _sweep_processes() -> list[str]:
+    def left_over(marks: Mapping[str, str]) -> bool:
+        return is_dead(marks.get(processes.OWNER, ""))
+
+    names = {pid: processes.marks(pid)[processes.RUN_ID] for pid in processes.find(left_over)}
+    try:
+        killed = processes.end(left_over)
+    except (PermissionError, TimeoutError) as error:
+        raise SweepError(
+            f"a process left by a dead run cannot be ended: {error}; end it and try again"
+        ) from None
+    return [f"process {pid} of run {names.get(pid, '?')}" for pid in killed]

@@ -1,0 +1,115 @@
+"""A stack that takes a second to make: a shell and a few tools of this machine, and a `python3` that is a script.
+
+The script runs `fake.sh` in the run's output folder: each test writes there what its worker does.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tare.identity import owner_id
+from tare.runtimes import engine
+from tare.runtimes.base import LABEL, RunRequest, Stack
+
+TOOLS = ("sh", "env", "cat", "sleep", "id", "chown", "mkdir", "touch", "ls", "grep", "rm", "stat")
+FAKE_PYTHON = '#!/bin/sh\n# called as: python3 -m tare.worker <output>/request.json\n. "${3%/*}/fake.sh"\n'
+POINTS = ("proc", "sys", "dev", "tmp", "tare", "data")
+
+
+def _libraries(binary: str) -> set[str]:
+    told = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
+    return {word for word in told.split() if word.startswith("/")}
+
+
+def _make_root(root: Path) -> None:
+    tools = {name: shutil.which(name) for name in TOOLS}
+    libraries = {library for path in tools.values() if path for library in _libraries(path)}
+    for name, path in tools.items():
+        for folder in ("bin", "usr/bin"):
+            target = root / folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(str(path), target)
+    for library in libraries:
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    for point in POINTS:
+        (root / point).mkdir()
+    python = root / "usr/bin/python3"
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    root.chmod(0o755)
+
+
+@pytest.fixture(scope="session")
+def tiny_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root filesystem that every user can reach; removed at the end."""
+    parent = tmp_path_factory.getbasetemp()
+    root = tmp_path_factory.mktemp("root") / "tiny"
+    # pytest's folders are closed to others; a run as another user has to come through.
+    for folder in (parent, root.parent):
+        folder.chmod(folder.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)
+    root.mkdir()
+    _make_root(root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def tiny_image(tiny_root: Path) -> Iterator[str]:
+    """The id of an image of the same files; removed at the end."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(tiny_root, arcname=".")
+    api = engine.api()
+    told = api.import_image_from_data(buffer.getvalue(), changes=[f"LABEL {LABEL}=test"])
+    image = str(told).rpartition('"status":"')[2].split('"')[0]
+    yield image
+    api.remove_image(image, force=True)
+    engine.close()
+
+
+@pytest.fixture
+def host_stack(tmp_path: Path) -> Stack:
+    """A stack with a host form alone."""
+    python = tmp_path / "python3"
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    return Stack("tiny", host_python=str(python))
+
+
+@pytest.fixture
+def make_request(tmp_path: Path) -> Callable[..., RunRequest]:
+    """``make_request(stack, script, **changes)``: a request whose worker is the shell script."""
+
+    def make(stack: Stack, script: str, **changes: object) -> RunRequest:
+        run_id = f"test-{os.getpid()}-{abs(hash((script, str(tmp_path)))) % 10**8}"
+        output = tmp_path / "output"
+        output.mkdir(exist_ok=True)
+        owner = owner_id()
+        request = RunRequest(
+            run_id=run_id,
+            study="test",
+            stack=stack,
+            output=output,
+            data=None,
+            worker_wheel="worker.whl",
+            environment={"TARE_RUN_ID": run_id, "TARE_OWNER": owner, "LANG": "C.UTF-8"},
+            uid=os.getuid(),
+            gid=os.getgid(),
+            owner=owner,
+        )
+        request = replace(request, **changes)
+        (request.output / "fake.sh").write_text(script)
+        return request
+
+    return make
