@@ -119,7 +119,7 @@ def _run(
 ) -> Run:
     start = START_SECONDS.get(runtime, 0.3) * factor
     ready = start + {"startup": 0.01, "hpcc": 0.02}.get(cell.workload, 1.3) * factor
-    samples, busy = _samples(cell, factor, start)
+    samples, busy = _samples(cell, factor, start, random.Random(f"{runtime}/{role}/{number}/{attempt}"))
     identity = f"{of.study}/{cell.id}/{number}/{attempt}/{position}/{machine}"
     inside = runtime != "host"
     return {
@@ -159,7 +159,7 @@ def _sample(phase: str, epoch: int | None, index: int, metric: str, unit: str, v
     return {"phase": phase, "epoch": epoch, "index": index, "metric": metric, "unit": unit, "value": value}
 
 
-def _samples(cell: Cell, factor: float, start: float) -> tuple[list[Run], float]:
+def _samples(cell: Cell, factor: float, start: float, random_: random.Random) -> tuple[list[Run], float]:
     if cell.workload == "startup":
         total = start + 0.03 * factor
         return [
@@ -167,12 +167,12 @@ def _samples(cell: Cell, factor: float, start: float) -> tuple[list[Run], float]
             _sample("startup", None, 0, "total_seconds", "s", total),
         ], 0.0
     if cell.workload == "hpcc":
-        return [
-            _sample(
-                "steady", None, 0, m.name, m.unit, BASE["hpcc", m.name] * (factor if m.cost else 1 / factor)
-            )
-            for m in cell.spec.metrics
-        ], 4.5 * factor
+        hpcc = []
+        for index, m in enumerate(cell.spec.metrics):
+            cost = factor * math.exp(random_.gauss(0, 0.005 * index))  # later metrics are noisier
+            value = BASE["hpcc", m.name] * (cost if m.cost else 1 / cost)
+            hpcc.append(_sample("steady", None, 0, m.name, m.unit, value))
+        return hpcc, 4.5 * factor
     samples, total = [], 0.0
     step = BASE[cell.workload, "step_seconds"] * factor
     for epoch in range(3):

@@ -31,7 +31,9 @@ class Comparison:
 def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]:
     """Return all comparisons of the study in its order; p values are corrected over all of them together."""
     evidence = gather(study, runs, samples)
-    controls = {(one.machine_id, one.cell.id, one.metric): one for one in evidence if one.treatment == CONTROL}
+    controls = {
+        (one.machine_id, one.cell.id, one.metric): one for one in evidence if one.treatment == CONTROL
+    }
     pairs = [one for one in evidence if one.treatment != CONTROL]
     estimates = [_estimate(one, study.margin) for one in pairs]
     equalities = [equality.judge(one) for one in pairs]
@@ -48,7 +50,11 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
     ):
         control = controls[(one.machine_id, one.cell.id, one.metric)]
         noise = _estimate(control, study.margin)
-        row = _row(one, study, same) | _numbers(found, study.margin, p_equal, p_differ, same.status) | _noise(noise)
+        row = (
+            _row(one, study, same)
+            | _numbers(found, study.margin, p_equal, p_differ, same.status)
+            | _noise(noise)
+        )
         result.append(Comparison(one, same, control, found, noise, row))
     return result
 

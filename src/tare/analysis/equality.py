@@ -39,7 +39,9 @@ def fingerprint(text: str | None) -> Mapping[str, Any] | None:
 def judge(evidence: Evidence) -> Equality:
     """Return the parity of one comparison: every usable block's pair of runs, then the losses of all of them."""
     if len(evidence.usable) < 2:
-        return Equality("unknown", (TOO_FEW_BLOCKS,), {TOO_FEW_BLOCKS: f"{len(evidence.usable)} (2 are needed)"})
+        return Equality(
+            "unknown", (TOO_FEW_BLOCKS,), {TOO_FEW_BLOCKS: f"{len(evidence.usable)} (2 are needed)"}
+        )
     treatment = evidence.reference if evidence.treatment == CONTROL else evidence.treatment
     found = [_pair(one, evidence.reference, treatment) for one in evidence.usable]
     if all(one.fields != (NO_FINGERPRINT,) for one in found):
@@ -72,7 +74,9 @@ def _print(run: Row | None) -> Mapping[str, Any]:
 
 def _plain(result: parity.Parity) -> Equality:
     return Equality(
-        result.status, tuple(result.fields), {str(name): _words(value) for name, value in dict(result.details).items()}
+        result.status,
+        tuple(result.fields),
+        {str(name): _words(value) for name, value in dict(result.details).items()},
     )
 
 

@@ -98,7 +98,8 @@ def attempts(runs: Iterable[Row]) -> list[tuple[Attempt, bool]]:
     result = []
     for (machine_id, cell, block_number), by_attempt in sorted(grouped.items()):
         ordered = [
-            Attempt(machine_id, cell, block_number, number, by_attempt[number]) for number in sorted(by_attempt)
+            Attempt(machine_id, cell, block_number, number, by_attempt[number])
+            for number in sorted(by_attempt)
         ]
         chosen = next((one for one in ordered if not one.disturbed), ordered[-1])
         result += [(one, one is chosen) for one in ordered]
@@ -111,7 +112,9 @@ def summaries(samples: pa.Table) -> dict[tuple[str, str, str], float]:
     frame["value"] = pd.to_numeric(frame["value"]).astype(float)
     if frame.empty:
         return {}
-    medians = frame.groupby(["run_id", "metric", "phase"])["value"].agg(lambda values: values.median(skipna=False))
+    medians = frame.groupby(["run_id", "metric", "phase"])["value"].agg(
+        lambda values: values.median(skipna=False)
+    )
     return {(str(r), str(m), str(p)): float(v) for (r, m, p), v in medians.items()}  # type: ignore[misc]
 
 
@@ -124,7 +127,9 @@ def gather(study: Study, runs: pa.Table, samples: pa.Table) -> list[Evidence]:
     by_cell: dict[tuple[str, str], list[tuple[Attempt, bool]]] = defaultdict(list)
     for attempt, counts in attempts(runs.to_pylist()):
         by_cell[(attempt.machine_id, attempt.cell)].append((attempt, counts))
-    pairs = [(pair.treatment, pair.reference) for pair in study.comparisons] + [(CONTROL, study.control_runtime())]
+    pairs = [(pair.treatment, pair.reference) for pair in study.comparisons] + [
+        (CONTROL, study.control_runtime())
+    ]
     return [
         Evidence(machine, cell, metric, treatment, reference, ratios)
         for machine in sorted({machine for machine, _ in by_cell})
@@ -150,7 +155,9 @@ def _ratios(
             log_ratio = math.log(numbers[1]) - math.log(numbers[0])
             log_ratio = log_ratio if metric.cost else -log_ratio
         labels = (reference, f"{reference} (control)" if treatment == CONTROL else treatment)
-        reasons = [f"{label}: {one}" for label, one in zip(labels, found, strict=True) if isinstance(one, str)]
+        reasons = [
+            f"{label}: {one}" for label, one in zip(labels, found, strict=True) if isinstance(one, str)
+        ]
         result.append(
             BlockRatio(
                 attempt.block,

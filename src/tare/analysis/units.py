@@ -61,6 +61,19 @@ def interval(low: float | None, high: float | None) -> str:
     return f"[{percent(low)}, {percent(high)}]"
 
 
+def margin(value: float) -> str:
+    """Return an equivalence margin: ``±5 %``."""
+    return f"±{value * 100:g} %"
+
+
+def axis_ratio(ratio: float) -> str:
+    """Return the label of a tick at a cost ratio: ``+5 %``, ``0``, ``× 4.0``."""
+    if not 0.5 <= ratio <= 2:
+        return f"× {number(ratio, 2)}"
+    scaled = round((ratio - 1) * 100, 2)
+    return "0" if scaled == 0 else f"{scaled:+.3g} %".replace("-", MINUS)
+
+
 def share(value: float, signed: bool = False) -> str:
     """Return a share as percentage: two decimals below 1 %, else one."""
     if not math.isfinite(value):

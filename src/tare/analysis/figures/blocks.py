@@ -1,0 +1,100 @@
+"""Per-block ratios over the block's number: drift, outliers and disturbed attempts stay visible."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from tare.analysis import units
+from tare.analysis.figures import style
+from tare.analysis.pairing import Evidence
+from tare.analysis.study_data import StudyData
+
+TITLE = "Every block: cost ratio by block number"
+_COLUMNS = 2
+_PANEL = 1.75  # inches
+
+
+def draw(data: StudyData) -> Figure:
+    """Return one small panel for each machine, cell and metric."""
+    with style.context():
+        panels = [
+            list(of_metric)
+            for _, of_metric in groupby(
+                data.evidence, key=lambda one: (one.machine_id, one.cell.id, one.metric)
+            )
+        ]
+        panels = [
+            panel
+            for panel in panels
+            if any(ratio.log_ratio is not None for one in panel for ratio in one.ratios)
+        ]
+        if not panels:
+            return style.empty(
+                data, TITLE, "No block has two valid runs to compare; the report lists the reasons."
+            )
+        return _draw(data, panels)
+
+
+def _draw(data: StudyData, panels: list[list[Evidence]]) -> Figure:
+    rows = math.ceil(len(panels) / _COLUMNS)
+    drawn = style.figure(rows * _PANEL + 1.3)
+    all_axes = drawn.subplots(rows, _COLUMNS, squeeze=False).ravel()
+    for axes, panel in zip(all_axes, panels, strict=False):
+        _panel(axes, data, panel)
+    for axes in all_axes[len(panels) :]:
+        axes.set_axis_off()
+    for axes in all_axes[max(len(panels) - _COLUMNS, 0) : len(panels)]:
+        axes.set_xlabel("block", fontsize=7.5)
+    hollow = Line2D(
+        [], [], color=style.GREY, marker="o", mfc="white", ls="", ms=5, label="hollow: disturbed attempt"
+    )
+    style.head(drawn, TITLE, [*style.pair_handles(data, line=True), hollow], columns=3)
+    style.caption(
+        drawn,
+        data,
+        "Lines join the attempts that count: the first undisturbed one of each block, else the last. "
+        "Repeated attempts stay as unjoined hollow marks. Band: equivalence margin. Scales differ between panels.",
+    )
+    return drawn
+
+
+def _panel(axes: Axes, data: StudyData, panel: list[Evidence]) -> None:
+    first = panel[0]
+    axes.set_title(f"{data.place_name(first.machine_id, first.cell)}: {first.metric.label}", fontsize=8)
+    margin = math.log1p(data.study.margin)
+    axes.axhspan(-margin, margin, color=style.BAND, zorder=0)
+    axes.axhline(0, color="#444444", lw=0.8, zorder=1)
+    for index, one in enumerate(panel):
+        _series(axes, data, one, (index - (len(panel) - 1) / 2) * 0.09)
+    axes.set_xlim(0.5, max(data.study.blocks, 2) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.axis_ratio(math.exp(value))))
+    axes.tick_params(labelsize=7)
+    style.grid(axes, "y")
+
+
+def _series(axes: Axes, data: StudyData, one: Evidence, shift: float) -> None:
+    colour, marker = style.pair_style(data, one.treatment, one.reference)
+    joined = [(ratio.block + shift, ratio.log_ratio) for ratio in one.usable]
+    axes.plot([x for x, _ in joined], [y for _, y in joined], color=colour, lw=0.9, zorder=2)
+    for ratio in one.ratios:
+        if ratio.log_ratio is None:
+            continue
+        face = "white" if ratio.disturbed else colour
+        axes.plot(
+            [ratio.block + shift],
+            [ratio.log_ratio],
+            marker=marker,
+            ms=4.5,
+            ls="",
+            mec=colour,
+            mfc=face,
+            zorder=3,
+        )

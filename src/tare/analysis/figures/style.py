@@ -1,0 +1,165 @@
+"""What the figures share: colours and shapes for colour-blind people, captions, files that are the same each time."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tare.analysis.pairing import CONTROL
+from tare.analysis.study_data import StudyData
+
+WIDTH = 8.0  # inches
+GREY = "#6b6b6b"
+BAND = "#e8eef4"
+#: Okabe–Ito, each with a shape and a hatch of its own so that grey print keeps them apart
+RUNTIME_STYLE: Mapping[str, tuple[str, str, str]] = {
+    "host": ("#0072B2", "o", ""),
+    "chroot": ("#009E73", "s", "//"),
+    "docker": ("#D55E00", "^", "xx"),
+    "chroot-userns": ("#56B4E9", "P", "\\\\"),
+    "docker-pure": ("#CC79A7", "D", ".."),
+    "docker-hardened": ("#E69F00", "v", "++"),
+}
+PAIR_STYLE = (
+    ("#D55E00", "o"),
+    ("#0072B2", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+)
+#: a shape for every verdict, so that none is told by colour alone
+VERDICT_MARK: Mapping[str, str] = {
+    "equivalent": "≈",
+    "slower": "▲",
+    "faster": "▼",
+    "inconclusive": "?",
+    "not comparable": "✕",
+}
+CONTROL_STYLE = (GREY, "d")
+
+_SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#444444",
+    "legend.frameon": False,
+    "svg.hashsalt": "tare",
+    "svg.fonttype": "path",
+    "hatch.linewidth": 0.6,
+    "path.simplify": False,
+}
+
+
+def figure(height: float) -> Figure:
+    """Return an empty figure of the common width; ``height`` in inches."""
+    with mpl.rc_context(_SETTINGS):
+        return Figure(figsize=(WIDTH, height), layout="constrained", facecolor="white")
+
+
+def context() -> Any:
+    """Return the context in which axes must be made and files saved, so that a user's matplotlibrc has no effect."""
+    return mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS, "backend": "agg"})
+
+
+def save(drawn: Figure, svg: Path, png: Path) -> None:
+    """Write the figure as SVG and PNG without dates or versions: the same data give the same bytes."""
+    svg.parent.mkdir(parents=True, exist_ok=True)
+    with context():
+        FigureCanvasAgg(drawn)
+        drawn.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        drawn.savefig(png, format="png", dpi=150, metadata={"Software": None})
+
+
+def pair_style(data: StudyData, treatment: str, reference: str) -> tuple[str, str]:
+    """Return (colour, marker) of a pair by its place in the study's comparisons."""
+    if treatment == CONTROL:
+        return CONTROL_STYLE
+    pairs = [(pair.treatment, pair.reference) for pair in data.study.comparisons]
+    return PAIR_STYLE[pairs.index((treatment, reference)) % len(PAIR_STYLE)]
+
+
+def pair_name(treatment: str, reference: str) -> str:
+    """Return ``docker ÷ host``; for the control the runtime that ran twice."""
+    return f"control: {reference} ÷ {reference}" if treatment == CONTROL else f"{treatment} ÷ {reference}"
+
+
+def pair_handles(data: StudyData, line: bool = False) -> list[Line2D]:
+    """Return the legend's entries of all pairs and the control."""
+    pairs = [(pair.treatment, pair.reference) for pair in data.study.comparisons]
+    handles = []
+    for treatment, reference in [*pairs, (CONTROL, data.study.control_runtime())]:
+        colour, marker = pair_style(data, treatment, reference)
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=colour,
+                marker=marker,
+                ms=5,
+                ls="-" if line else "",
+                label=pair_name(treatment, reference),
+            )
+        )
+    return handles
+
+
+def head(drawn: Figure, title: str, handles: list[Any], columns: int = 4) -> None:
+    """Put the title and, below it, the legend above the axes."""
+    if not handles:
+        drawn.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        return
+    drawn.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=columns,
+        fontsize=8,
+        handletextpad=0.5,
+        title=title,
+        alignment="left",
+        title_fontproperties={"size": 11, "weight": "bold"},
+    )
+
+
+def caption(drawn: Figure, data: StudyData, text: str) -> None:
+    """Put study, blocks and conditions below the axes: a figure cannot be separated from them."""
+    study = data.study
+    conditions = (
+        f"Study {study.study} (seed {study.seed}): {data.progress()}, {study.blocks} blocks a cell planned; "
+        f"machine {', '.join(map(_short, data.machines)) or 'unknown'}; threads: {study.threads}."
+    )
+    words = "\n".join(line for part in (text, conditions) for line in textwrap.wrap(part, 132))
+    drawn.supxlabel(words, x=0.01, ha="left", fontsize=7.5, color="#333333")
+
+
+def empty(data: StudyData, title: str, reason: str) -> Figure:
+    """Return a figure that says in words why there is nothing to draw."""
+    drawn = figure(1.8)
+    axes = drawn.subplots()
+    axes.set_axis_off()
+    axes.text(0, 0.5, textwrap.fill(reason, 95), transform=axes.transAxes, va="center", color="#333333")
+    head(drawn, title, [])
+    caption(drawn, data, "No data for this figure.")
+    return drawn
+
+
+def grid(axes: Axes, axis: str) -> None:
+    """Draw faint grid lines behind the data."""
+    axes.set_axisbelow(True)
+    axes.grid(True, axis=axis, color="#dddddd", lw=0.6)  # type: ignore[arg-type]
+
+
+def _short(machine_id: str) -> str:
+    return machine_id[:12]

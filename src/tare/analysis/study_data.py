@@ -1,0 +1,103 @@
+"""All that figures and report draw from: the config and the three tables of one study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from tare import records
+from tare.analysis.pairing import Attempt, Evidence, Row, attempts, gather
+from tare.config import Cell, Study
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """One study as the tables tell it. ``partial`` says that blocks are still missing on purpose (``make report``)."""
+
+    study: Study
+    runs_table: pa.Table
+    samples: pa.Table
+    comparisons: list[Row]
+    partial: bool = False
+
+    @classmethod
+    def load(cls, study: Study, runs: Path, samples: Path, comparisons: Path) -> StudyData:
+        """Return the study from its table files; raises ``RecordError`` for one that cannot be read."""
+        return cls(
+            study,
+            records.read(runs, records.RUNS),
+            records.read(samples, records.SAMPLES),
+            records.read(comparisons, records.COMPARISONS).to_pylist(),
+        )
+
+    @cached_property
+    def runs(self) -> list[Row]:
+        """Every run, in the order of the table."""
+        return list(self.runs_table.to_pylist())
+
+    @cached_property
+    def evidence(self) -> list[Evidence]:
+        """What every comparison and every control rests on."""
+        return gather(self.study, self.runs_table, self.samples)
+
+    @cached_property
+    def attempts(self) -> list[tuple[Attempt, bool]]:
+        """Every attempt with whether it counts."""
+        return attempts(self.runs)
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """The machine_ids that occur, sorted."""
+        return sorted({str(run["machine_id"]) for run in self.runs})
+
+    @cached_property
+    def missing(self) -> list[tuple[str, int]]:
+        """The (cell, block) of the config of which no run exists."""
+        there = {(run["cell"], run["block"]) for run in self.runs}
+        wanted = [
+            (cell.id, block) for cell in self.study.expand() for block in range(1, self.study.blocks + 1)
+        ]
+        return [one for one in wanted if one not in there]
+
+    @property
+    def expected_blocks(self) -> int:
+        """How many blocks the config asks for, over all cells."""
+        return len(self.study.expand()) * self.study.blocks
+
+    def progress(self) -> str:
+        """Return ``partial, n of N blocks``, or the same without “partial” when all are there."""
+        done = self.expected_blocks - len(self.missing)
+        word = "partial, " if self.partial or self.missing else ""
+        return f"{word}{done} of {self.expected_blocks} blocks"
+
+    def counted(self, machine_id: str, cell: str) -> list[Attempt]:
+        """Return the attempts of a cell that count, by block."""
+        return [
+            one
+            for one, counts in self.attempts
+            if counts and (one.machine_id, one.cell) == (machine_id, cell)
+        ]
+
+    def places(self) -> list[tuple[str, Cell]]:
+        """Return the (machine_id, cell) that have runs, machines first, cells in the order of the study."""
+        there = {(str(run["machine_id"]), run["cell"]) for run in self.runs}
+        return [(m, cell) for m in self.machines for cell in self.study.expand() if (m, cell.id) in there]
+
+    def place_name(self, machine_id: str, cell: Cell) -> str:
+        """Return the cell's id, with the machine where the study has several."""
+        return cell.id if len(self.machines) == 1 else f"{cell.id} on {short(machine_id)}"
+
+
+def short(identity: str) -> str:
+    """Return the first 12 characters of a hash, its kind left out."""
+    return identity.removeprefix("sha256:")[:12]
+
+
+def ok_runs(attempts_: Iterable[Attempt], runtime: str) -> list[Row]:
+    """Return the valid runs of ``runtime`` (control left out) in some attempts."""
+    found = (one.runs.get((runtime, "measure")) for one in attempts_)
+    return [run for run in found if run is not None and run["status"] == "ok"]
