@@ -6,10 +6,12 @@ The engine must run on this machine: a remote one would compare two machines, no
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
@@ -73,6 +75,22 @@ def ask(where: str, timeout: float = 5.0) -> EngineState:
 def probe(environ: Mapping[str, str] | None = None) -> EngineState:
     """Return the state of the engine that this environment names."""
     return ask(address(os.environ if environ is None else environ))
+
+
+def get_json(where: str, path: str, timeout: float = 5.0) -> Any:
+    """Return what the engine answers to ``GET path``, or None when it does not answer with status 200."""
+    try:
+        connection = _connection(where, timeout)
+    except ValueError:
+        return None
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return json.loads(response.read()) if response.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,73 @@
+"""What can be measured here: each runtime, each form of software, a cold cache, a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.doctor.machine import ABLE, INFO, NO, OK, Finding, Machine
+
+
+def _finding(check: str, ok: bool, value: str, good: str, remedy: str) -> Finding:
+    return Finding(ABLE, check, value, good, OK if ok else NO, "" if ok else remedy)
+
+
+def runtimes(machine: Machine) -> Iterator[Finding]:
+    """Yield one finding for each runtime."""
+    python, hpc = machine.capability("host_python"), machine.capability("hpc_host")
+    yield _finding(
+        "runtime host (torch)", python.ok, python.why, "the locks' Python with venv", python.remedy
+    )
+    yield _finding("runtime host (hpc)", hpc.ok, hpc.why, "hpcc, OpenBLAS, Open MPI", hpc.remedy)
+    for runtime, name in (("chroot", "chroot"), ("chroot-userns", "userns")):
+        able = machine.capability(name)
+        yield _finding(f"runtime {runtime}", able.ok, able.why, "allowed", able.remedy)
+    yield docker(machine)
+
+
+def docker(machine: Machine) -> Finding:
+    """Return whether docker, docker-pure and docker-hardened can be used; they need the same of the machine."""
+    info, able = machine.engine_info, machine.capability("engine")
+    value = able.why
+    if machine.engine.answers and info:
+        cgroups = f"cgroup v{info.get('CgroupVersion', '?')}"
+        value = f"engine {info.get('ServerVersion', '?')}, storage {info.get('Driver', '?')}, {cgroups}"
+    good = "an engine of this machine answers"
+    return _finding("runtimes docker, -pure, -hardened", able.ok, value, good, able.remedy)
+
+
+def bootstrap(machine: Machine) -> Finding:
+    """Return whether the images' Debian can be bootstrapped here."""
+    needed = ["mmdebstrap"] if machine.capability("root").ok else ["mmdebstrap", "userns", "subids"]
+    lacking = [able for able in map(machine.capability, needed) if not able.ok]
+    value = "; ".join(able.why for able in lacking) or f"{', '.join(needed)}: there"
+    remedy = "; ".join(able.remedy for able in lacking) + "; or software.base.source: registry"
+    return _finding("image and root filesystem", not lacking, value, "Debian can be bootstrapped", remedy)
+
+
+def cold_cache(machine: Machine) -> Finding:
+    """Return how a cold page cache can be had and proved."""
+    drop = machine.capability("drop_caches")
+    ways = ["drop_caches"] if drop.ok else []
+    ways += ["posix_fadvise, proved by mincore"] if machine.fadvise_evicts else []
+    value = " and ".join(ways) or "no way to evict a file was proved here"
+    remedy = "put the checkout on a local disk of your own; else cold runs are labelled unverified"
+    return _finding(
+        "cold page cache", bool(machine.fadvise_evicts or drop.ok), value, "eviction, proved", remedy
+    )
+
+
+def gpu(machine: Machine) -> Finding:
+    """Return which GPU the kernel shows."""
+    version = (machine.read("/proc/driver/nvidia/version") or "").splitlines()
+    value = version[0] if version else "none: stack torch-cuda is skipped"
+    return Finding(ABLE, "GPU", value, "not needed", OK if version else INFO)
+
+
+def able(machine: Machine) -> list[Finding]:
+    """Return every finding on what can be measured."""
+    return [*runtimes(machine), bootstrap(machine), cold_cache(machine), gpu(machine)]
+
+
+def nothing(findings: list[Finding]) -> bool:
+    """Return whether no runtime at all is usable."""
+    return not any(each.level == OK for each in findings if each.check.startswith("runtime"))
