@@ -64,6 +64,9 @@ def _train(network: str, dataset: str, batch: int, samples: int, title: str) -> 
             "batch": Factor(batch, (), "samples in one training step"),
             "samples": Factor(samples, (), "samples in one epoch: a stated subset of the data set"),
             "epochs": Factor(3, (), "epochs in one run; the first is a metric of its own"),
+            "workers": Factor(
+                0, (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32), "loader processes; 0: the training process reads"
+            ),
             "cache": _CACHE,
         },
         metrics=_TRAIN_METRICS,
@@ -106,7 +109,11 @@ WORKLOADS: Dict[str, Workload] = {
             stack="hpc",
             adapter="tare.workloads.hpcc",
             factors={
-                "n": Factor("quick", ("quick", "full"), "HPL problem size: quick (seconds), full (70 % of memory), or a number"),
+                "n": Factor(
+                    "quick",
+                    ("quick", "full"),
+                    "HPL problem size: quick (seconds), full (70 % of memory), or a number",
+                ),
             },
             metrics=_HPCC_METRICS,
             dataset=None,
@@ -114,6 +121,6 @@ WORKLOADS: Dict[str, Workload] = {
             cached=False,
         ),
         _train("fcn5", "mnist", 512, 2048, "fully connected network, 5 layers, MNIST"),
-        _train("alexnet", "cifar10", 256, 1024, "AlexNet (CIFAR form), CIFAR-10"),
+        _train("alexnet", "cifar10", 256, 2048, "AlexNet (CIFAR form), CIFAR-10"),
     )
 }
