@@ -47,4 +47,4 @@ relock: ## resolve every lock in envs/ anew
 	@$(VENV) python scripts/relock.py $(ARGS)
 
 clean: ## remove results (not the reference) and caches in this folder; refuses what is mounted
-	@$(SETUP) clean
+	@$(SETUP) clean $(ARGS)

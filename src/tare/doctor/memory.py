@@ -88,7 +88,7 @@ def locked_memory(machine: Machine) -> Finding:
 def swap_accounting(machine: Machine) -> Finding:
     """Return whether the engine can limit a container's swap (docker/for-linux#1001)."""
     limit = machine.engine_info.get("SwapLimit")
-    value = {True: "yes", False: "no: a memory limit does not limit swap"}.get(limit, "not shown")
+    value = "not shown" if limit is None else "yes" if limit else "no: a memory limit does not limit swap"
     remedy = "boot with cgroup_enable=memory swapaccount=1, or have no swap"
     fine = None if limit is None else bool(limit)
     return _finding("swap accounting", fine, value, "yes", remedy)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tare.doctor.machine import DISTURBS, INFO, OK, WARN, Finding, Machine
 from tare.worker.mounts import mount_of, read_mounts
 
 HIDDEN = re.compile(
-    r"(OMP|GOMP|KMP|MKL|OPENBLAS|GOTO|BLIS|VECLIB|NUMEXPR|TF|TORCH|ONEDNN|DNNL|MXNET|GLIBC|MALLOC|LD|CUDA|NCCL|OMPI)_\w+"
-    r"|LD_PRELOAD|LD_LIBRARY_PATH|PYTHON\w+"
+    r"(OMP|GOMP|KMP|MKL|OPENBLAS|GOTO|BLIS|VECLIB|NUMEXPR|TORCH|ONEDNN|DNNL|MXNET|GLIBC|MALLOC|LD|CUDA|NCCL|OMPI)_\w+"
+    r"|TF_(NUM|ENABLE|INTRA|INTER|XLA)_\w+|PYTHON\w+"
 )
 #: those of set-up itself
 OURS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
@@ -97,17 +97,23 @@ def mitigations(machine: Machine) -> Finding:
 
 
 def inside_container(machine: Machine) -> Finding:
-    """Return whether Tare itself is inside a container: then `host` is that container."""
+    """Return whether Tare itself is inside a container: then `host` is that container.
+
+    An engine's marker file alone proves nothing: machines made from an image carry it too. Beside an overlay root
+    it does.
+    """
     marks = [path for path in ("/.dockerenv", "/run/.containerenv") if machine.at(path).exists()]
-    value = f"yes ({marks[0]})" if marks else "no"
+    mount = mount_of("/", read_mounts(str(machine.root)))
+    inside = bool(marks) and mount is not None and mount.type == "overlay"
+    value = f"yes ({marks[0]}, overlay root)" if inside else "no"
     return _finding(
-        "inside a container", not marks, value, "no", "run on the machine itself: `host` means it"
+        "inside a container", not inside, value, "no", "run on the machine itself: `host` means it"
     )
 
 
 def findings(machine: Machine) -> list[Finding]:
     """Return every finding on the surroundings."""
-    checks: Iterable = (
+    checks: Iterable[Callable[[Machine], Finding]] = (
         hidden_variables,
         preloaded,
         disk_space,
