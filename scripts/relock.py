@@ -1,0 +1,41 @@
+"""Resolve every lock in envs/ anew from its .in files: Debian packages with apt, wheels with uv (`make relock`).
+
+Usage: python scripts/relock.py [--mirror URL|auto] [LOCK …]   (no LOCK: all, the pipeline's own included)
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tare.software.errors import SoftwareError
+from tare.software.relock import PIPELINE, relock_debs, relock_pipeline, relock_wheels
+
+ENVS = Path(__file__).resolve().parent.parent / "envs"
+
+
+def main() -> int:
+    """Write the locks; returns the exit status."""
+    stacks = sorted(path.name.removesuffix(".debs.in") for path in ENVS.glob("*.debs.in"))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("locks", nargs="*", metavar="LOCK", help=f"of: {', '.join([*stacks, *PIPELINE])}; none: all")
+    parser.add_argument("--mirror", default="auto", help="URL of a Debian mirror (default: auto, as apt is configured)")
+    chosen = parser.parse_args()
+    unknown = set(chosen.locks) - {*stacks, *PIPELINE}
+    if unknown:
+        parser.error(f"no such lock: {', '.join(sorted(unknown))}; allowed: {', '.join([*stacks, *PIPELINE])}")
+    wanted = chosen.locks or [*stacks, *PIPELINE]
+    try:
+        for name in (n for n in stacks if n in wanted):
+            relock_wheels(ENVS, name)
+        relock_debs(ENVS, [n for n in stacks if n in wanted], chosen.mirror)
+        for name in (n for n in PIPELINE if n in wanted):
+            relock_pipeline(ENVS, name)
+    except SoftwareError as error:
+        print(f"relock: {error}", file=sys.stderr)
+        return 1
+    print(f"locked: {', '.join(wanted)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The base of every image: Debian's minimal system and python3, exactly as locked, as a normalised archive.
+
+``bootstrap``: mmdebstrap from a local repository of exactly the locked packages. ``registry``: a digest-pinned
+image, brought to the locked packages by ``containers/base/Dockerfile``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.config import Base
+from tare.paths import archive_path, cache_dir
+from tare.software import normalise
+from tare.software.apt import ARCHITECTURE, require_tools
+from tare.software.context import build_context
+from tare.software.contents import check_contents
+from tare.software.debs import fetch_debs, make_repository
+from tare.software.engine import Engine
+from tare.software.errors import Skipped, SoftwareError
+from tare.software.files import scratch, sha256_of_files, write_json
+from tare.software.locks import DebLock, StackLock
+
+
+@dataclass(frozen=True)
+class Built:
+    """A normalised archive in the cache."""
+
+    digest: str
+    size: int
+
+    @property
+    def archive(self) -> Path:
+        """Where the archive lies."""
+        return archive_path(self.digest)
+
+
+def recall(key: str) -> Built | None:
+    """Return what was built under ``key``, if the cache still has it whole."""
+    record = cache_dir() / "builds" / f"{key}.json"
+    if not record.exists():
+        return None
+    built = Built(**json.loads(record.read_text(encoding="utf-8")))
+    whole = built.archive.exists() and built.archive.stat().st_size == built.size
+    return built if whole else None
+
+
+def remember(key: str, built: Built) -> Built:
+    """Keep what was built under ``key``."""
+    write_json(cache_dir() / "builds" / f"{key}.json", {"digest": built.digest, "size": built.size})
+    return built
+
+
+def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
+    """Return the base archive of a lock, building it when the cache lacks it.
+
+    ``recipe``: ``containers/base``. Raises ``Skipped`` when this machine lacks a tool, ``SoftwareError`` otherwise.
+    """
+    key = base_key(lock, base, recipe)
+    known = recall(key)
+    if known:
+        return known
+    debs = lock.debs()
+    check_clock(debs)
+    fetch_debs(debs, base)
+    with scratch("base") as folder:
+        raw = folder / "raw.tar"
+        if base.source == "registry":
+            _from_registry(debs, base.image or "", recipe, raw)
+        else:
+            _bootstrap(debs, folder, raw)
+        built = Built(*normalise.normalise_into_cache(raw, debs.epoch))
+    check_contents(built.archive, debs, lock.wheels())
+    return remember(key, built)
+
+
+def base_key(lock: StackLock, base: Base, recipe: Path) -> str:
+    """Return the key of a base: what its content depends on."""
+    files = [lock.debs_path, Path(normalise.__file__)]
+    if base.source == "registry":
+        files += sorted(path for path in recipe.iterdir() if path.is_file())
+    return f"base-{sha256_of_files(files)[:32]}-{(base.image or '')[-16:] if base.source == 'registry' else 'bootstrap'}"
+
+
+def check_clock(lock: DebLock) -> None:
+    """Raise ``SoftwareError`` when this machine's clock is before the lock: then times could not be clamped."""
+    if time.time() < lock.epoch:
+        raise SoftwareError(f"this machine's clock is before the lock's date {lock.snapshot}: set the clock")
+
+
+def _bootstrap(lock: DebLock, folder: Path, target: Path) -> None:
+    root = os.geteuid() == 0
+    require_tools("mmdebstrap", "dpkg-deb", *([] if root else ["newuidmap"]))
+    repository = folder / "repository"
+    make_repository(lock.debs, repository)
+    names = ",".join(deb.name for deb in lock.debs)
+    command = [
+        "mmdebstrap",
+        f"--mode={'root' if root else 'unshare'}",
+        "--variant=apt",
+        f"--architectures={ARCHITECTURE}",
+        f"--include={names}",
+        "--format=tar",
+        lock.suite,
+        str(target),
+        f"deb [trusted=yes] copy:{repository} ./",
+    ]
+    done = subprocess.run(
+        command, env=_environment(lock), umask=0o022, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise _bootstrap_fault(done.stderr, root)
+
+
+def _environment(lock: DebLock) -> dict[str, str]:
+    """Return the whole environment of the bootstrap: nothing of the caller's reaches the base."""
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {
+        "PATH": path,
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "SOURCE_DATE_EPOCH": str(lock.epoch),
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+    }
+
+
+def _bootstrap_fault(words: str, root: bool) -> SoftwareError:
+    last = "\n".join(words.strip().splitlines()[-12:])
+    if not root and ("subuid" in words or "newuidmap" in words or "unshare" in words):
+        return Skipped(
+            f"mmdebstrap cannot use user namespaces: {last}; give this user subordinate ids "
+            "(sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER), and allow user namespaces "
+            "(sudo sysctl kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0)"
+        )
+    return SoftwareError(f"mmdebstrap failed: {last}")
+
+
+def _from_registry(lock: DebLock, image: str, recipe: Path, target: Path) -> None:
+    with Engine() as engine, engine.building() as labels:
+        engine.pull(image)
+        tag = f"tare/build:{labels['tare.build']}"
+        arguments = {"BASE": image, "SOURCE_DATE_EPOCH": str(lock.epoch)}
+        with build_context(recipe, lock.debs, None, lock.epoch) as context:
+            built = engine.build(context, arguments, tag, labels)
+        engine.export(built, target, labels)
