@@ -62,9 +62,9 @@ def fingerprint(runtime: str, workload: str, **changes: Any) -> str:
             "kind": {"host": "process", "chroot": "chroot"}.get(runtime, "container"),
         },
         "process": {
-            "interpreter": "3.11.2" if inside else "3.11.9",
+            "interpreter": {"version": "3.11.2" if inside else "3.11.9"},
             "glibc": "2.36",
-            "threads": 2,
+            "effective_cpus": 2,
             "environment": {"OMP_NUM_THREADS": "2"},
         },
         "software": {"torch": "2.13.0+cpu"} if "torch" in workload else {"hpcc": "1.5.0"},

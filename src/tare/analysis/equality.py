@@ -24,6 +24,7 @@ class Equality:
     status: str
     fields: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -53,7 +54,8 @@ def judge(evidence: Evidence) -> Equality:
     worst = max((one.status for one in found), key=STATUSES.index)
     # of a pair that differs only those fields are named that make it differ
     fields = {name for one in found if one.status == worst for name in one.fields}
-    return Equality(worst, tuple(sorted(fields)), details)
+    warnings = tuple(dict.fromkeys(text for one in found for text in one.warnings))
+    return Equality(worst, tuple(sorted(fields)), details, warnings)
 
 
 def _pair(one: BlockRatio, reference: str, treatment: str) -> Equality:
@@ -73,11 +75,8 @@ def _print(run: Row | None) -> Mapping[str, Any]:
 
 
 def _plain(result: parity.Parity) -> Equality:
-    return Equality(
-        result.status,
-        tuple(result.fields),
-        {str(name): _words(value) for name, value in dict(result.details).items()},
-    )
+    details = {name: _words(value) for name, value in result.details.items()}
+    return Equality(result.status, result.fields, details, result.warnings)
 
 
 def _words(value: object) -> str:

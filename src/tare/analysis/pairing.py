@@ -115,7 +115,7 @@ def summaries(samples: pa.Table) -> dict[tuple[str, str, str], float]:
     medians = frame.groupby(["run_id", "metric", "phase"])["value"].agg(
         lambda values: values.median(skipna=False)
     )
-    return {(str(r), str(m), str(p)): float(v) for (r, m, p), v in medians.items()}  # type: ignore[misc]
+    return {(str(r), str(m), str(p)): float(v) for (r, m, p), v in medians.items()}
 
 
 def gather(study: Study, runs: pa.Table, samples: pa.Table) -> list[Evidence]:

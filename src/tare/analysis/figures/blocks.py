@@ -8,7 +8,7 @@ from itertools import groupby
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from tare.analysis import units
 from tare.analysis.figures import style
@@ -74,15 +74,27 @@ def _panel(axes: Axes, data: StudyData, panel: list[Evidence]) -> None:
         _series(axes, data, one, (index - (len(panel) - 1) / 2) * 0.09)
     axes.set_xlim(0.5, max(data.study.blocks, 2) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.axis_ratio(math.exp(value))))
+    marks = ratio_ticks(*axes.get_ylim())
+    axes.set_yticks([math.log(mark) for mark in marks], [units.axis_ratio(mark) for mark in marks])
     axes.tick_params(labelsize=7)
     style.grid(axes, "y")
 
 
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Return at most six round cost ratios between two log ratios: round percentages, or 1, 2, 5 … for factors."""
+    for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+        first, last = math.ceil(math.expm1(low) / step), math.floor(math.expm1(high) / step)
+        if last - first < 6:
+            return [1 + number * step for number in range(first, last + 1) if 1 + number * step > 0]
+    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+    factors = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    inside = [factor for factor in factors if low <= math.log(factor) <= high]
+    return inside if len(inside) <= 6 else [factor for factor in inside if math.log10(factor).is_integer()]
+
+
 def _series(axes: Axes, data: StudyData, one: Evidence, shift: float) -> None:
     colour, marker = style.pair_style(data, one.treatment, one.reference)
-    joined = [(ratio.block + shift, ratio.log_ratio) for ratio in one.usable]
+    joined = list(zip((ratio.block + shift for ratio in one.usable), one.log_ratios, strict=True))
     axes.plot([x for x, _ in joined], [y for _, y in joined], color=colour, lw=0.9, zorder=2)
     for ratio in one.ratios:
         if ratio.log_ratio is None:

@@ -15,6 +15,8 @@ from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData, ok_runs
 
 TITLE = "Where the time of a run goes"
+#: place, runtime, number of runs, mean seconds of each part
+Line = tuple[str, str, int, list[float]]
 _LINE = 0.26  # inches
 PARTS = (
     ("start", "#0072B2", ""),
@@ -29,7 +31,7 @@ def draw(data: StudyData) -> Figure:
     """Return stacked bars: the mean seconds of each part, per cell and runtime."""
     with style.context():
         epochs = epoch_seconds(data)
-        lines = []
+        lines: list[Line] = []
         for machine, cell in data.places():
             for runtime in data.study.runtimes:
                 found = [
@@ -56,7 +58,7 @@ def parts(run: Row, epochs: Epochs) -> list[float] | None:
     return [start, ready - start, first, steady, max(0.0, total - ready - first - steady)]
 
 
-def _draw(data: StudyData, lines: list[tuple[str, str, int, list[float]]]) -> Figure:
+def _draw(data: StudyData, lines: list[Line]) -> Figure:
     places = list(dict.fromkeys(place for place, _, _, _ in lines))
     drawn = style.figure((len(lines) + 1.3 * len(places)) * _LINE + 1.7)
     axes = drawn.subplots()
@@ -74,7 +76,7 @@ def _draw(data: StudyData, lines: list[tuple[str, str, int, list[float]]]) -> Fi
     return drawn
 
 
-def _bars(axes: Axes, lines: list[tuple[str, str, int, list[float]]]) -> None:
+def _bars(axes: Axes, lines: list[Line]) -> None:
     y, place, labels = 0.0, "", []
     for name, runtime, number, means in lines:
         if name != place:

@@ -142,7 +142,7 @@ def _words(axes: Axes, row: Row, y: float, colour: str, marker: str) -> None:
         )
 
     assert axes.figure is not None
-    shift = ScaledTranslation(12 / 72, 0, axes.figure.dpi_scale_trans)  # type: ignore[union-attr]
+    shift = ScaledTranslation(12 / 72, 0, axes.figure.dpi_scale_trans)
     axes.plot([1], [y], color=colour, marker=marker, ms=3.5, transform=at + shift, clip_on=False)
     if row["ratio"] is not None and row["verdict"] != verdict.NOT_COMPARABLE:
         put(54, units.percent(row["ratio"]), "right")

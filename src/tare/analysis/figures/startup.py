@@ -14,6 +14,8 @@ from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData, ok_runs
 
 TITLE = "Start-up: from the launch request"
+#: place, runtime, runs
+Line = tuple[str, str, list[Row]]
 _LINE = 0.2  # inches
 _PARTS = (
     ("seconds_to_start", "to the first instruction"),
@@ -24,7 +26,7 @@ _PARTS = (
 def draw(data: StudyData) -> Figure:
     """Return two panels, start and ready; one line for each cell and runtime with every valid run as a dot."""
     with style.context():
-        lines = [
+        lines: list[Line] = [
             (data.place_name(machine, cell), runtime, runs)
             for machine, cell in data.places()
             for runtime in data.study.runtimes
@@ -35,7 +37,7 @@ def draw(data: StudyData) -> Figure:
         return _draw(data, lines)
 
 
-def _draw(data: StudyData, lines: list[tuple[str, str, list[Row]]]) -> Figure:
+def _draw(data: StudyData, lines: list[Line]) -> Figure:
     places = list(dict.fromkeys(place for place, _, _ in lines))
     drawn = style.figure((len(lines) + 1.6 * len(places)) * _LINE + 1.6)
     for index, (axes, (column, words)) in enumerate(
@@ -53,7 +55,7 @@ def _draw(data: StudyData, lines: list[tuple[str, str, list[Row]]]) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, lines: list[tuple[str, str, list[Row]]], column: str, named: bool) -> None:
+def _panel(axes: Axes, lines: list[Line], column: str, named: bool) -> None:
     y, place, labels = 0.0, "", []
     for name, runtime, runs in lines:
         if name != place:

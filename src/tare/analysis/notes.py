@@ -1,0 +1,155 @@
+"""What a reader must know beside a verdict: blocks that do not count, noise, software that changed, flags."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tare.analysis import units
+from tare.analysis.pairing import CONTROL, BlockRatio, Evidence, Row, is_disturbed
+from tare.analysis.study_data import StudyData, short
+
+_SOFTWARE = (("image_digest", "image"), ("worker_sha256", "worker"), ("lock_sha256", "lock"))
+FEW_BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Runs of one cell and runtime that share a fate: a status other than ok, or a flag, and the same reason."""
+
+    kind: str  # failed, invalid, skipped, disturbed, flagged
+    cell: str
+    runtime: str
+    reason: str
+    blocks: tuple[int, ...]
+    runs: int
+
+
+def warnings(data: StudyData, row: Row, evidence: Evidence) -> list[str]:
+    """Return the warnings of one comparison; each gives what was found and what it means."""
+    found = list(_blocks(data, evidence))
+    if row["ratio"] is None:
+        return found
+    found += [*_noise(row), *_software(evidence), *_flags(evidence.usable)]
+    if row["ci_low"] == row["ci_high"]:
+        found.append(
+            "all blocks gave exactly the same ratio: suspiciously perfect, look at the samples before believing it"
+        )
+    return found
+
+
+def _blocks(data: StudyData, evidence: Evidence) -> Iterable[str]:
+    usable = len(evidence.usable)
+    there = len(evidence.usable) + len(evidence.unusable)
+    if there < data.study.blocks:
+        yield f"{units.count(data.study.blocks - there, 'block')} of {data.study.blocks} not measured yet"
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for one in evidence.unusable:
+        by_reason[one.reason or "no reason recorded"].append(one.block)
+    for reason, blocks in sorted(by_reason.items(), key=lambda item: item[1]):
+        yield (
+            f"{block_list(blocks)} does not count: {reason}"
+            if len(blocks) == 1
+            else (f"{block_list(blocks)} do not count: {reason}")
+        )
+    if evidence.disturbed_blocks:
+        yield (
+            f"{block_list(evidence.disturbed_blocks)}: disturbed in every attempt; the last attempt is kept and counts"
+        )
+    if 2 <= usable < FEW_BLOCKS:
+        yield f"the interval rests on {usable} blocks only: its width is itself uncertain; raise `blocks`"
+
+
+def _noise(row: Row) -> Iterable[str]:
+    low, high = row["noise_ci_low"], row["noise_ci_high"]
+    if low is None or high is None:
+        yield "no control: the noise floor is unknown"
+        return
+    shown = units.interval(low, high)
+    if not low <= 1 <= high:
+        yield f"the control differs from itself, {shown}: something other than the runtime acts on these blocks"
+    if low < 1 / (1 + row["margin"]) or high > 1 + row["margin"]:
+        yield f"the noise floor {shown} is wider than the margin {units.margin(row['margin'])}: raise `blocks`"
+
+
+def _software(evidence: Evidence) -> Iterable[str]:
+    for side, name in enumerate((evidence.reference, evidence.treatment)):
+        runs = [run for one in evidence.usable if (run := one.runs[side]) is not None]
+        for column, label in _SOFTWARE:
+            values = sorted({short(run[column]) for run in runs if run[column]})
+            if len(values) > 1:
+                yield f"{name}: the {label} changed between blocks ({', '.join(values)}); measure them again"
+
+
+def _flags(usable: Sequence[BlockRatio]) -> Iterable[str]:
+    counts: Counter[str] = Counter()
+    for one in usable:
+        for run in one.runs:
+            if run is not None:
+                counts.update(flag for flag in run["flags"] or () if not flag.startswith("disturbed"))
+    for flag, number in sorted(counts.items()):
+        yield f"{flag} ({units.count(number, 'run')})"
+
+
+def incidents(runs: Iterable[Row]) -> list[Incident]:
+    """Return everything that went wrong or was flagged in any run of any attempt, alike ones together."""
+    grouped: dict[tuple[str, str, str, str], list[int]] = defaultdict(list)
+    for run in runs:
+        if run["status"] != "ok":
+            reason = "; ".join(run["reasons"] or ()) or "no reason recorded"
+            grouped[(run["status"], run["cell"], run["runtime"], reason)].append(run["block"])
+        for flag in run["flags"] or ():
+            kind = "disturbed" if is_disturbed({"flags": [flag]}) else "flagged"
+            text = flag.removeprefix("disturbed").lstrip(": ") if kind == "disturbed" else flag
+            grouped[(kind, run["cell"], run["runtime"], text or "no reason recorded")].append(run["block"])
+    order = ("failed", "invalid", "skipped", "disturbed", "flagged")
+    return [
+        Incident(kind, cell, runtime, reason, tuple(sorted(set(blocks))), len(blocks))
+        for (kind, cell, runtime, reason), blocks in sorted(
+            grouped.items(), key=lambda item: (order.index(item[0][0]), item[0][1:], item[1])
+        )
+    ]
+
+
+def noise_floor(data: StudyData) -> str | None:
+    """Return one sentence on the widest control interval outside start-up, or None without a control."""
+    measured = [row for row in data.comparisons if row["noise_ratio"] is not None]
+    rows = [row for row in measured if row["phase"] != "startup"] or measured
+    if not rows:
+        return None
+    widest = max(rows, key=lambda row: row["noise_ci_high"] / row["noise_ci_low"])
+    return (
+        f"Noise floor: {data.study.control_runtime()} against itself in the same blocks; widest interval "
+        f"{units.interval(widest['noise_ci_low'], widest['noise_ci_high'])} "
+        f"({widest['cell']}, {widest['metric']})."
+    )
+
+
+def block_list(blocks: Sequence[int]) -> str:
+    """Return ``block 3``, ``blocks 1–3, 5``."""
+    ordered = sorted(set(blocks))
+    spans: list[list[int]] = []
+    for number in ordered:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in spans)
+    return f"block{'' if len(ordered) == 1 else 's'} {text}"
+
+
+def evidence_by_row(data: StudyData) -> dict[tuple[str, ...], Evidence]:
+    """Return the evidence of every row of the table, by ``row_key``."""
+    return {
+        (one.machine_id, one.cell.id, one.metric.phase, one.metric.name, one.treatment, one.reference): one
+        for one in data.evidence
+        if one.treatment != CONTROL
+    }
+
+
+def row_key(row: Row) -> tuple[str, ...]:
+    """Return what identifies a row among the runtime comparisons of a study."""
+    return tuple(
+        str(row[name]) for name in ("machine_id", "cell", "phase", "metric", "treatment", "reference")
+    )
