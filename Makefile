@@ -21,7 +21,8 @@ doctor: ## what this machine can measure, what would disturb it, and the remedie
 	@$(SYSTEM) -m tare.doctor $(ARGS)
 
 report: ## a report of what is finished so far, also while a study runs
-	@$(SETUP) report $(ARGS)
+	@test -x .venv/bin/python || { echo "nothing is set up or measured yet: make study" >&2; exit 1; }
+	@$(VENV) python scripts/report_now.py $(ARGS)
 
 retry: ## remove failed results only, then go on with the study
 	@$(SETUP) retry $(ARGS)

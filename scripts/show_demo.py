@@ -15,9 +15,9 @@ def provenance(folder: Path) -> str:
     try:
         machine = json.loads((folder / "machine.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return "measured on another machine than this one; the report names machine and date"
+        return "measured on one machine, perhaps not like yours; the report names machine and date"
     facts = ", ".join(str(machine[key]) for key in ("cpu", "kernel", "engine") if machine.get(key))
-    return f"measured on {machine.get('date', 'an unknown date')} on another machine than this one: {facts}"
+    return f"measured on {machine.get('date', 'an unknown date')}: {facts}"
 
 
 def main(folder: Path = REFERENCE) -> int:
@@ -34,7 +34,7 @@ def main(folder: Path = REFERENCE) -> int:
     print(summary.read_text(encoding="utf-8").rstrip())
     print(f"\nReference study, {provenance(folder)}.")
     print(f"Report with figures: {report.as_uri()}")
-    print("For this machine: make doctor, then make study.")
+    print("Your machine may differ: make doctor, then make study.")
     return 0
 
 

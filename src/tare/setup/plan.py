@@ -159,7 +159,7 @@ def _engine_by_hand(facts: Facts) -> str:
     if facts.rootless_socket:
         return f"A rootless engine answers: export DOCKER_HOST={facts.rootless_socket}"
     join = "" if facts.root else f" && sudo usermod -aG docker {facts.user} (then log in again)"
-    start = "systemctl start docker" if facts.systemd else "dockerd"
+    start = "systemctl start docker" if facts.systemd else "service docker start"
     if facts.engine_installed:
         return f"Start it: {_as_root(facts, start)}{join if not facts.in_docker_group else ''}"
     if facts.debian_like:

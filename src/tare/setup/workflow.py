@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -103,9 +104,6 @@ def hand_over(checkout: Path, arguments: Sequence[str], environ: Mapping[str, st
     clean = environment(checkout, environ)
     clear_dead_lock(checkout, clean)
     os.chdir(checkout)
-    cores = (
-        []
-        if any(a in ("-c", "-j") or a.startswith(("--cores", "--jobs")) for a in arguments)
-        else ["--cores", "all"]
-    )
+    chosen = any(re.match(r"(-[cj]|--cores|--jobs)(=|\d|$)", word) for word in arguments)
+    cores = [] if chosen else ["--cores", "all"]
     os.execve(snakemake(checkout), [snakemake(checkout), *cores, *arguments], clean)
