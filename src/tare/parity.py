@@ -26,10 +26,11 @@ from tare.parity_fields import (
 HOST = "host"
 LOSSES = "check.losses"
 _SHOWN_CHARACTERS = 160
+_OPTIMISATION = {"process.interpreter.pgo": "profile-guided", "process.interpreter.lto": "link-time"}
 
 #: largest relative difference of a loss that another userland may make, by the framework's name in `software`.
 #: torch: other libm and thread counts change the last bits, which a few steps of SGD amplify; 1e-3 is far below
-#: what another kernel or other data do (seen: 1e-7 after three epochs with another CPU detection).
+#: what another network or other data do (seen: the seventh digit, when a library detected another CPU).
 LOSS_TOLERANCE = {"torch": 1e-3}
 DEFAULT_LOSS_TOLERANCE = 1e-3
 
@@ -134,9 +135,7 @@ def _shown(left: Mapping[str, Any], right: Mapping[str, Any], name: str) -> tupl
 
 def _warnings(found: Sequence[_Difference]) -> Iterator[str]:
     for difference in found:
-        what = {"process.interpreter.pgo": "profile-guided", "process.interpreter.lto": "link-time"}.get(
-            difference.field
-        )
+        what = _OPTIMISATION.get(difference.field)
         if what:
             values = " and ".join(difference.values)
             yield (
