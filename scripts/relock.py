@@ -17,12 +17,18 @@ def main() -> int:
     """Write the locks; returns the exit status."""
     stacks = sorted(path.name.removesuffix(".debs.in") for path in ENVS.glob("*.debs.in"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("locks", nargs="*", metavar="LOCK", help=f"of: {', '.join([*stacks, *PIPELINE])}; none: all")
-    parser.add_argument("--mirror", default="auto", help="URL of a Debian mirror (default: auto, as apt is configured)")
+    parser.add_argument(
+        "locks", nargs="*", metavar="LOCK", help=f"of: {', '.join([*stacks, *PIPELINE])}; none: all"
+    )
+    parser.add_argument(
+        "--mirror", default="auto", help="URL of a Debian mirror (default: auto, as apt is configured)"
+    )
     chosen = parser.parse_args()
     unknown = set(chosen.locks) - {*stacks, *PIPELINE}
     if unknown:
-        parser.error(f"no such lock: {', '.join(sorted(unknown))}; allowed: {', '.join([*stacks, *PIPELINE])}")
+        parser.error(
+            f"no such lock: {', '.join(sorted(unknown))}; allowed: {', '.join([*stacks, *PIPELINE])}"
+        )
     wanted = chosen.locks or [*stacks, *PIPELINE]
     try:
         for name in (n for n in stacks if n in wanted):

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -68,7 +68,7 @@ class PrivateApt:
         """Return the dates of the Release files in use."""
         texts = [path.read_text("utf-8", "replace") for path in sorted(self._lists.glob("*Release"))]
         found = [re.search(r"^Date: (.+)$", text, re.MULTILINE) for text in texts]
-        return [parsedate_to_datetime(match[1]).astimezone(timezone.utc) for match in found if match]
+        return [parsedate_to_datetime(match[1]).astimezone(UTC) for match in found if match]
 
     def required(self) -> list[str]:
         """Return the packages that every Debian has: Essential, or of priority required."""

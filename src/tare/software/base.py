@@ -6,53 +6,23 @@ image, brought to the locked packages by ``containers/base/Dockerfile``.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from tare.config import Base
-from tare.paths import archive_path, cache_dir
 from tare.software import normalise
 from tare.software.apt import ARCHITECTURE, require_tools
-from tare.software.context import build_context
+from tare.software.builds import Built, recall, remember
 from tare.software.contents import check_contents
+from tare.software.context import build_context
 from tare.software.debs import fetch_debs, make_repository
 from tare.software.engine import Engine
 from tare.software.errors import Skipped, SoftwareError
-from tare.software.files import scratch, sha256_of_files, write_json
+from tare.software.files import scratch, sha256_of_files
 from tare.software.locks import DebLock, StackLock
-
-
-@dataclass(frozen=True)
-class Built:
-    """A normalised archive in the cache."""
-
-    digest: str
-    size: int
-
-    @property
-    def archive(self) -> Path:
-        """Where the archive lies."""
-        return archive_path(self.digest)
-
-
-def recall(key: str) -> Built | None:
-    """Return what was built under ``key``, if the cache still has it whole."""
-    record = cache_dir() / "builds" / f"{key}.json"
-    if not record.exists():
-        return None
-    built = Built(**json.loads(record.read_text(encoding="utf-8")))
-    whole = built.archive.exists() and built.archive.stat().st_size == built.size
-    return built if whole else None
-
-
-def remember(key: str, built: Built) -> Built:
-    """Keep what was built under ``key``."""
-    write_json(cache_dir() / "builds" / f"{key}.json", {"digest": built.digest, "size": built.size})
-    return built
+from tare.software.recipe import recipe_files
 
 
 def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
@@ -81,9 +51,11 @@ def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
 def base_key(lock: StackLock, base: Base, recipe: Path) -> str:
     """Return the key of a base: what its content depends on."""
     files = [lock.debs_path, Path(normalise.__file__)]
+    origin = "bootstrap"
     if base.source == "registry":
-        files += sorted(path for path in recipe.iterdir() if path.is_file())
-    return f"base-{sha256_of_files(files)[:32]}-{(base.image or '')[-16:] if base.source == 'registry' else 'bootstrap'}"
+        files += recipe_files(recipe)
+        origin = (base.image or "")[-16:]
+    return f"base-{origin}-{sha256_of_files(files)[:32]}"
 
 
 def check_clock(lock: DebLock) -> None:

@@ -14,11 +14,7 @@ from tare.software import wheels
 from tare.software.debs import lay_out
 from tare.software.files import scratch
 from tare.software.locks import Deb, StackLock
-
-
-def recipe_files(recipe: Path) -> list[Path]:
-    """Return every file of a recipe's folder, sorted; they all belong to the key of its image."""
-    return sorted(path for path in recipe.rglob("*") if path.is_file())
+from tare.software.recipe import recipe_files
 
 
 @contextlib.contextmanager
@@ -48,18 +44,23 @@ def build_context(
 
 def _write(entries: Sequence[tuple[str, Path]], descriptor: int, epoch: int) -> None:
     """Write the tar into the pipe; a reader that went away is the reader's affair."""
-    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:
-        with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            for name, path in entries:
-                tar.addfile(*_entry(name, path, epoch))
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(descriptor, "wb") as pipe,
+        tarfile.open(fileobj=pipe, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, path in entries:
+            _add(tar, name, path, epoch)
 
 
-def _entry(name: str, path: Path, epoch: int) -> tuple[tarfile.TarInfo, IO[bytes] | None]:
+def _add(tar: tarfile.TarFile, name: str, path: Path, epoch: int) -> None:
     entry = tarfile.TarInfo(name)
     entry.mtime = epoch
     if path.is_dir():
         entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-        return entry, None
+        tar.addfile(entry)
+        return
     entry.size = path.stat().st_size
     entry.mode = 0o755 if os.access(path, os.X_OK) else 0o644
-    return entry, path.open("rb")
+    with path.open("rb") as file:
+        tar.addfile(entry, file)

@@ -37,7 +37,8 @@ class Engine:
         if missing := runtime_engine.unavailable():
             raise Skipped(str(missing))
         address = engine_probe.address(os.environ)
-        self.api = docker.APIClient(base_url=address, version="auto", timeout=CALL_SECONDS)
+        # Any: docker ships no types for half of its calls
+        self.api: Any = docker.APIClient(base_url=address, version="auto", timeout=CALL_SECONDS)
 
     def __enter__(self) -> Engine:
         return self
@@ -138,12 +139,12 @@ class Engine:
                 step, lines = text.strip(), []
             else:
                 lines += [line for line in text.splitlines() if line.strip() and not line.startswith(" --->")]
-        built = self.layer_or_id(tag)
+        built = self.id_of(tag)
         if built is None:
             raise SoftwareError("the engine built no image and named no error; look at its log")
         return built
 
-    def layer_or_id(self, image: str) -> str | None:
+    def id_of(self, image: str) -> str | None:
         """Return the id of an image, None when the engine has no such image."""
         try:
             return str(self.api.inspect_image(image)["Id"])
@@ -171,9 +172,3 @@ class Engine:
                 f"software.base.image {reference} cannot be pulled: {error}; check the name and the registry, "
                 "or use software.base.source: bootstrap, which needs no registry"
             ) from None
-
-
-def first_error(error: APIError) -> str:
-    """Return the engine's own words."""
-    explanation: Any = error.explanation
-    return str(explanation or error)

@@ -5,29 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.config import Base
 from tare.software import context, normalise
-from tare.software.base import Built, check_clock, ensure_base, recall, remember
-from tare.software.context import build_context, recipe_files
+from tare.software.base import check_clock, ensure_base
+from tare.software.builds import Built, recall, remember
 from tare.software.contents import check_contents, write_libraries
+from tare.software.context import build_context
 from tare.software.debs import fetch_debs
 from tare.software.engine import Engine
 from tare.software.errors import SoftwareError
 from tare.software.files import scratch, sha256_of_files
-from tare.software.locks import StackLock
+from tare.software.recipe import Recipe, recipe_files
 from tare.software.wheels import fetch_wheels
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a stack is built from."""
-
-    stack: str
-    folder: Path  # containers/<recipe>
-    lock: StackLock
-    base_lock: StackLock
-    base_folder: Path  # containers/base
-    base: Base
 
 
 @dataclass(frozen=True)

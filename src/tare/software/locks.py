@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tare.software.errors import SoftwareError
@@ -58,7 +58,7 @@ class DebLock:
     @property
     def epoch(self) -> int:
         """Seconds since 1970 of the snapshot."""
-        moment = datetime.strptime(self.snapshot, SNAPSHOT_FORMAT).replace(tzinfo=timezone.utc)
+        moment = datetime.strptime(self.snapshot, SNAPSHOT_FORMAT).replace(tzinfo=UTC)
         return int(moment.timestamp())
 
     def text(self) -> str:

@@ -64,9 +64,9 @@ def _make_writable_and_retry(function: Callable[..., Any], name: str, error: Any
         return
     if not isinstance(error[1], PermissionError):
         raise error[1]
-    for place in (os.path.dirname(name), name):
-        if os.path.isdir(place) and not os.path.islink(place):
-            os.chmod(place, stat.S_IRWXU)
+    for place in (Path(name).parent, Path(name)):
+        if place.is_dir() and not place.is_symlink():
+            place.chmod(stat.S_IRWXU)
     if function in (os.open, os.scandir, os.listdir):
         shutil.rmtree(name)
     else:

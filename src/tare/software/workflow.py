@@ -1,0 +1,32 @@
+"""What the rules ask: which files a result depends on. Quick to import: every Snakemake start does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tare import __version__
+from tare.software.recipe import CONTAINERS, recipe_files
+
+#: what the worker wheel holds
+WORKER_PARTS = ("src/tare/__init__.py", "src/tare/worker", "src/tare/workloads")
+
+
+def software_code(*modules: str) -> list[str]:
+    """Return the files of the named modules of this package: what a rule's result depends on."""
+    return [f"src/tare/software/{module}.py" for module in modules]
+
+
+def get_recipe_files(recipe: str) -> list[str]:
+    """Return every file of a recipe's folder; they all belong to the image."""
+    return [str(path) for path in recipe_files(CONTAINERS / recipe)]
+
+
+def worker_code() -> list[str]:
+    """Return the sources of the worker wheel, sorted."""
+    parts = [Path(part) for part in WORKER_PARTS]
+    return sorted(str(path) for part in parts for path in ([part] if part.is_file() else part.rglob("*.py")))
+
+
+def get_wheel() -> str:
+    """Return the path of the worker wheel."""
+    return f"results/software/worker/tare_worker-{__version__}-py3-none-any.whl"
