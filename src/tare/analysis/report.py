@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 import tare
-from tare.analysis import claims, conditions, notes, units, view
+from tare.analysis import claims, conditions, notes, units, verify, view
 from tare.analysis.answer import answer
 from tare.analysis.study_data import StudyData, short
 
@@ -64,7 +64,7 @@ def context(data: StudyData) -> dict[str, Any]:
         "version": tare.__version__,
         "progress": data.progress(),
         "partial": data.partial or bool(data.missing),
-        "missing": _missing(data),
+        "missing": verify.missing(data),
         "answer": answer(data),
         "noise_floor": notes.noise_floor(data),
         "lines": shown,
@@ -78,13 +78,6 @@ def context(data: StudyData) -> dict[str, Any]:
         "margin": units.margin(data.study.margin),
         "titles": FIGURES,
     }
-
-
-def _missing(data: StudyData) -> list[tuple[str, str]]:
-    by_cell: dict[str, list[int]] = {}
-    for cell, block in data.missing:
-        by_cell.setdefault(cell, []).append(block)
-    return [(cell, notes.block_list(blocks)) for cell, blocks in by_cell.items()]
 
 
 def inline_svg(svg: str, name: str, label: str) -> str:

@@ -1,0 +1,27 @@
+"""Rule write_report: tables and figures → report.html and summary.md, and the summary on the terminal."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.analysis import publish, report
+from tare.analysis.study_data import StudyData
+from tare.config import Study
+
+if TYPE_CHECKING:
+    snakemake: Any = None
+
+
+def main() -> None:
+    """Write both files; the log holds what the terminal shows."""
+    source = snakemake.input
+    study = Study.model_validate_json(snakemake.params.study)
+    data = StudyData.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
+    figures = {name: Path(getattr(source, name)).read_text(encoding="utf-8") for name in report.FIGURES}
+    publish.write(data, figures, Path(snakemake.output.page), Path(snakemake.output.summary))
+    text = report.terminal(data, snakemake.output.page)
+    Path(snakemake.log[0]).write_text(text, encoding="utf-8")
+    print(f"\n{text}", file=sys.stderr, flush=True)
+
+
+main()
