@@ -35,9 +35,8 @@ def test_wrong_goal_shows_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: python3 -m tare.setup <goal>" in capsys.readouterr().err
 
 
-def test_complete_set_up_prints_nothing(
-    machine: dict[str, Facts], capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("machine")
+def test_complete_set_up_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["test"]) == 0
     assert capsys.readouterr() == ("", "")
 

@@ -63,12 +63,13 @@ def stale_files(daemon: Daemon, proc: Path = Path("/proc")) -> list[Path]:
 
 
 def tail(log: Path, lines: int = 8) -> str:
-    """Return the last lines of a log, indented; empty when it cannot be read."""
+    """Return the last telling lines of an engine's log, indented and cut; empty when it cannot be read."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
+    telling = [line for line in text.splitlines() if "level=info" not in line and "level=debug" not in line]
+    return "\n".join(f"    {line[:300]}" for line in telling[-lines:])
 
 
 def start(daemon: Daemon, say: Callable[[str], None], patience: float = PATIENCE_SECONDS) -> None:
