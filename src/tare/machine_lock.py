@@ -92,7 +92,7 @@ def _lock(mode: int, path: Path, announce: Callable[[str], None]) -> int:
 
 def _open(path: Path) -> int:
     """Open the file, made if need be. First without O_CREAT: fs.protected_regular forbids it on another's file."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO there would block
     while True:
         try:
             handle = os.open(path, flags)

@@ -110,16 +110,23 @@ def _fields(
 def _libraries(
     reference: Mapping[str, str | None], treatment: Mapping[str, str | None], across: bool
 ) -> Iterator[_Difference]:
-    left, right = ({library_key(path, across): path for path in side} for side in (reference, treatment))
+    left, right = _by_key(reference, across), _by_key(treatment, across)
     for key in sorted({*left, *right}):
-        one, other = _sum(reference, left.get(key)), _sum(treatment, right.get(key))
-        if one != other:
-            kind = library_kind(left.get(key) or right[key], across)
-            yield _Difference(f"libraries.{key}", kind, (one, other))
+        if left.get(key) != right.get(key):
+            kind = library_kind(key, across)
+            yield _Difference(f"libraries.{key}", kind, (_sums(left.get(key)), _sums(right.get(key))))
 
 
-def _sum(sums: Mapping[str, str | None], path: str | None) -> str:
-    return "not loaded" if path is None else (sums[path] or "not known")[:16]
+def _by_key(libraries: Mapping[str, str | None], across: bool) -> dict[str, list[str]]:
+    """Return the name under which libraries are compared → their sums; several files may have one name."""
+    found: dict[str, list[str]] = {}
+    for path, total in sorted(libraries.items()):
+        found.setdefault(library_key(path, across), []).append(total or "not known")
+    return {key: sorted(totals) for key, totals in found.items()}
+
+
+def _sums(totals: Sequence[str] | None) -> str:
+    return "not loaded" if totals is None else ", ".join(total[:16] for total in totals)
 
 
 def _shown(left: Mapping[str, Any], right: Mapping[str, Any], name: str) -> tuple[str, str]:

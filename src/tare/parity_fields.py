@@ -98,7 +98,10 @@ def library_key(path: str, across_userlands: bool) -> str:
     return inside if found else path.rpartition("/")[2]
 
 
-def library_kind(path: str, across_userlands: bool) -> str:
-    """Return the class of a library that differs: the framework's own and BLAS must be equal everywhere."""
-    own = "-packages/" in path or KERNEL_LIBRARY.search(path.rpartition("/")[2])
+def library_kind(key: str, across_userlands: bool) -> str:
+    """Return the class of a library that differs: the framework's own and BLAS must be equal everywhere.
+
+    Across userlands only a wheel's library has folders in its key.
+    """
+    own = "/" in key or KERNEL_LIBRARY.search(key)
     return USERLAND if across_userlands and not own else REQUIRED
