@@ -79,7 +79,7 @@ def _cpus(cpuinfo: str) -> list[dict[str, str]]:
 
 def memory_class(size: int) -> str:
     """Return the size of memory as it is sold, e.g. `24 GiB` for 23.5: what a kernel keeps for itself varies."""
-    sizes = sorted({factor * 2**power / 4 for factor in (2, 3) for power in range(1, 20)})
+    sizes = sorted({factor * 2**power / 4 for factor in (2, 3) for power in range(20)})
     return f"{next(gib for gib in sizes if size <= gib * GIB * 1.01):g} GiB"
 
 
