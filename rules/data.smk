@@ -1,10 +1,15 @@
+# The data sets: a user's original files, verified and copied, or generated ones of the same shape and format.
+from tare.data_generator import GENERATOR
+
+
 rule prepare_data:
     output:
-        "results/data/{dataset}/dataset.json",
         directory("results/data/{dataset}/files"),
+        status="results/data/{dataset}/dataset.json",
     log:
         "results/data/logs/{dataset}.log",
     params:
         folder=lambda wildcards: getattr(study.data, wildcards.dataset),
+        generator=GENERATOR,
     script:
         "../scripts/prepare_data.py"

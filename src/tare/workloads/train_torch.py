@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy
@@ -15,6 +14,7 @@ from tare.worker.process_facts import shared_memory
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads.dataset_folder import DatasetFolder, open_dataset
+from tare.workloads.evidence import training_reasons
 from tare.workloads.loader_limits import LoaderError, check_workers
 from tare.workloads.torch_networks import NETWORKS, build
 
@@ -138,21 +138,6 @@ class Training(Task):
             "interop_threads": torch.get_num_interop_threads(),
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }
-
-
-def training_reasons(losses: List[float], per_epoch: int, epochs: int, seen: int, expected: int) -> List[str]:
-    """Return what is wrong with a training run; with one epoch its halves are compared."""
-    reasons = []
-    if seen != expected:
-        reasons.append("samples seen: %d, expected %d" % (seen, expected))
-    if not all(math.isfinite(loss) for loss in losses):
-        reasons.append("a loss is not finite: the training diverged")
-    part = per_epoch if epochs > 1 else len(losses) // 2
-    if part:
-        first, last = sum(losses[:part]) / part, sum(losses[-part:]) / part
-        if not last < first:
-            reasons.append("loss does not fall: mean %.6g at first, %.6g at last" % (first, last))
-    return reasons
 
 
 def set_up(request: Request) -> Training:
