@@ -6,9 +6,9 @@ min_version("9.0")
 configfile: "config/config.yaml"
 
 
-# Only for `--lint`'s question after a software environment and for `--sdm apptainer`: Tare builds its own
-# (rules/software.smk), because what a container costs is what it measures.
-container: None
+# Says which interpreter the scripts need; never used: Tare makes its own software (rules/software.smk), because
+# what a container costs is what it measures, and rules/common.smk refuses --software-deployment-method.
+container: "docker://python:3.11-slim-bookworm"
 
 
 # A measuring rule takes the machine whole, every other rule a share of it: nothing of the workflow runs beside
@@ -46,7 +46,11 @@ rule images:
 
 rule tables:
     input:
-        expand("results/{study}/tables/{table}.parquet", study=study.study, table=["runs", "samples", "comparisons"]),
+        expand(
+            "results/{study}/tables/{table}.parquet",
+            study=study.study,
+            table=["runs", "samples", "comparisons"],
+        ),
 
 
 rule figures:

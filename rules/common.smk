@@ -1,7 +1,5 @@
 # Reads and validates the config; the small functions the rules ask. No rule stands here.
 import json
-import os
-import socket
 import sys
 from pathlib import Path
 
@@ -11,26 +9,29 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from tare import config as tare_config
 from tare import harness
+from tare.software.workflow import get_recipe_files as recipe_files
+from tare.software.workflow import get_wheel, software_code, worker_code
+from tare.workflow import announce, write_owner
 
 try:
     study = tare_config.load(config)
 except tare_config.ConfigError as error:
     raise WorkflowError(str(error))
 
+if workflow.deployment_settings.deployment_method:
+    raise WorkflowError(
+        "--software-deployment-method (--sdm) cannot be used: Tare makes the software it compares by itself. "
+        "Leave the option out."
+    )
+
 CELLS = {cell.id: cell for cell in study.expand()}
 
 # Every job knows which Snakemake asked for it: a measurement whose workflow has died ends itself.
-os.environ["TARE_WORKFLOW_PID"] = str(os.getpid())
-# For the progress lines only.
-os.environ["TARE_PLAN"] = json.dumps(
-    {
-        "cells": {id: cell.workload for id, cell in CELLS.items()},
-        "blocks": study.blocks,
-        "runs": len(study.runtimes) + 1,
-    }
-)
+announce(study)
 # Shell commands use the interpreter that runs Snakemake, whether or not its environment is active.
-shell.prefix(f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={Path(workflow.basedir) / 'src'}; ")
+shell.prefix(
+    f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={Path(workflow.basedir) / 'src'}; "
+)
 
 
 wildcard_constraints:
@@ -65,6 +66,16 @@ def get_blocks(wildcards):
     ]
 
 
+def get_figures():
+    """Every figure of the study, as the report and the README show them."""
+    return expand(
+        "results/{study}/figures/{figure}.{form}",
+        study=study.study,
+        figure=["overhead", "blocks", "epochs", "startup", "breakdown"],
+        form=["svg", "png"],
+    )
+
+
 def uses(*prefixes):
     """Whether the study has a runtime of these names."""
     return any(runtime.startswith(prefixes) for runtime in study.runtimes)
@@ -73,7 +84,11 @@ def uses(*prefixes):
 def get_software(wildcards):
     """The status files of what the runtimes of a cell stand on."""
     folder = f"results/software/{CELLS[wildcards.cell].stack}"
-    needed = {"image": uses("docker", "chroot"), "rootfs": uses("chroot"), "venv": uses("host")}
+    needed = {
+        "image": uses("docker", "chroot"),
+        "rootfs": uses("chroot"),
+        "venv": uses("host"),
+    }
     return {form: f"{folder}/{form}.json" for form, wanted in needed.items() if wanted}
 
 
@@ -105,14 +120,6 @@ def get_measuring(wildcards):
         },
         sort_keys=True,
     )
-
-
-def write_owner():
-    """Say whose lock this is, so that a lock is cleared only when its owner is dead."""
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    owner = {"host": socket.gethostname(), "pid": os.getpid(), "starttime": int(fields[19])}
-    Path(".snakemake").mkdir(exist_ok=True)
-    Path(".snakemake/tare-owner.json").write_text(json.dumps(owner) + "\n")
 
 
 def share_machine():

@@ -7,11 +7,11 @@ rule measure_block:
         "results/{study}/blocks/{cell}/{block}.parquet",
     log:
         "results/{study}/logs/measure_block/{cell}/{block}.log",
-    params:
-        measuring=get_measuring,
     priority: 50
     resources:
         machine=100,
+    params:
+        measuring=get_measuring,
     shell:
         "python scripts/measure_block.py"
         " --study {wildcards.study:q} --cell {wildcards.cell:q} --block {wildcards.block}"

@@ -23,11 +23,10 @@ from tare.cache_level import CacheLevel
 from tare.evaluate import evaluate
 from tare.ground import BlockRequest, Ground, environment, refusal, survey, worker_request
 from tare.order import Slot, slots
-from tare.run import execute, open_workflow, prepare_folder
+from tare.run import WORKFLOW_VARIABLE, execute, open_workflow, prepare_folder
 from tare.runtimes.base import RunRequest
 from tare.software.safe_delete import remove_tree
 
-WORKFLOW_VARIABLE = "TARE_WORKFLOW_PID"
 FREE_BYTES_NEEDED = 512 * 1024**2
 DISTURBED = "disturbed"
 KEPT = ("stdout.txt", "stderr.txt", "events.jsonl", "request.json")

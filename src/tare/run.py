@@ -16,6 +16,8 @@ from typing import Any
 from tare.runtimes.base import LaunchSpec, Outcome, Running, RunRequest, RuntimeClass
 
 READY, GO = "ready", "go"
+#: pid of the Snakemake process that asked for a measurement, set by the workflow
+WORKFLOW_VARIABLE = "TARE_WORKFLOW_PID"
 
 
 class WorkflowGoneError(RuntimeError):

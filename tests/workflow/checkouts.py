@@ -1,0 +1,74 @@
+"""Snakemake on a copy of the repository: what it would run, and what it says. No Docker, nothing is measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COPIED = (
+    "Snakefile",
+    "rules",
+    "scripts",
+    "src",
+    "config",
+    "profiles",
+    "envs",
+    "containers",
+    "pyproject.toml",
+    "README.md",
+)
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the repository in which Snakemake can be asked and files can be changed."""
+
+    path: Path
+
+    def snakemake(self, *arguments: str, cores: str = "all") -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).parent / "snakemake"), "--cores", cores, *arguments]
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("TARE_", "SNAKEMAKE"))
+        }
+        environment["TARE_CACHE"] = str(self.path / "cache")
+        return subprocess.run(
+            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    def would_run(self, *arguments: str) -> dict[str, int]:
+        """Return rule → number of jobs of a dry run."""
+        asked = self.snakemake("--dry-run", *arguments)
+        assert asked.returncode == 0, asked.stdout + asked.stderr
+        if "Nothing to be done" in asked.stdout + asked.stderr:
+            return {}
+        table = (asked.stdout + asked.stderr).split("Job stats:")[1].split("total")[0]
+        return {
+            name: int(count) for name, count in re.findall(r"^(\w+)\s+(\d+)\s*$", table, flags=re.MULTILINE)
+        }
+
+    def append(self, name: str, text: str) -> None:
+        with (self.path / name).open("a") as file:
+            file.write(text)
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        text = (self.path / name).read_text()
+        assert old in text, f"{name} no longer contains {old!r}"
+        (self.path / name).write_text(text.replace(old, new))
+
+
+def copy_checkout(target: Path) -> Checkout:
+    """Copy what the workflow needs, without results."""
+    target.mkdir(parents=True)
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy2(source, target / name)
+    return Checkout(target)
