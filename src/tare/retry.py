@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 #: status files of software and data, below results/
-STATUS_FILES = (
+STATUS_FILES = ("software/*/*.json", "data/*/dataset.json")
     "software/*/image.json",
     "software/*/rootfs.json",
     "software/*/venv.json",

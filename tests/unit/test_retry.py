@@ -24,6 +24,8 @@ def block(results: Path, name: str, *runs: tuple[int, str]) -> None:
 def results(tmp_path: Path) -> Path:
     for form, said in (("image", "failed"), ("rootfs", "ok"), ("venv", "skipped")):
         status(tmp_path, f"software/torch/{form}.json", json.dumps({"status": said}))
+    status(tmp_path, "software/base/base.json", '{"status": "failed"}')
+    status(tmp_path, "software/base/debs.json", '{"status": "ok"}')
     status(tmp_path, "data/mnist/dataset.json", '{"status": "failed"}')
     status(tmp_path, "software/hpc/image.json", '{"status":')
     block(tmp_path, "quick/blocks/startup/1.parquet", (1, "ok"), (1, "skipped"))
@@ -40,9 +42,14 @@ def names(results: Path, paths: list[Path]) -> list[str]:
 
 
 def test_status_files(results: Path) -> None:
-    failed = ["software/hpc/image.json", "software/torch/image.json", "data/mnist/dataset.json"]
+    failed = [
+        "software/base/base.json",
+        "software/hpc/image.json",
+        "software/torch/image.json",
+        "data/mnist/dataset.json",
+    ]
     assert names(results, retry.status_files(results, {"failed"})) == failed
-    skipped = [*failed[:2], "software/torch/venv.json", failed[2]]
+    skipped = [*failed[:3], "software/torch/venv.json", failed[3]]
     assert names(results, retry.status_files(results, {"failed", "skipped"})) == skipped
 
 
