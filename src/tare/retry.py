@@ -10,11 +10,6 @@ import pyarrow.parquet as pq
 
 #: status files of software and data, below results/
 STATUS_FILES = ("software/*/*.json", "data/*/dataset.json")
-    "software/*/image.json",
-    "software/*/rootfs.json",
-    "software/*/venv.json",
-    "data/*/dataset.json",
-)
 FAILED_RUN = frozenset({"failed", "invalid"})
 
 
