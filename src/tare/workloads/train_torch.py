@@ -120,7 +120,7 @@ class Training(Task):
                 "samples_expected": expected,
                 "data_sha256": self.folder.sha256,
                 "data_source": self.folder.source,
-                "data_bytes": self.folder.samples * self.folder.format.sample_bytes,
+                "bytes_expected": per_epoch * self.batch * self.folder.format.sample_bytes,
             },
         )
 

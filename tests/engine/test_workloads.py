@@ -1,0 +1,232 @@
+"""The workloads for real: PyTorch from its lock in a venv, hpcc as installed, hpcc in the strictest container."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tare.data import prepare
+from tare.page_cache import evict, resident_share
+from tare.runtimes.base import LABEL
+from tare.software.locks import StackLock
+from tare.software.venv import ensure_host_form
+from tare.worker.cpus import effective_cpus
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+GB = 10**9
+HPCC_METRICS = {
+    *("hpl_flops", "dgemm_flops", "stream_triad", "fft_flops", "random_access", "ptrans"),
+}
+PARAMETERS = {"fcn5": 14_205_962, "alexnet": 85_098}
+DATASETS = {"fcn5": "mnist", "alexnet": "cifar10"}
+TRAINING = {"batch": 64, "samples": 200, "epochs": 2, "workers": 0, "cache": "warm"}
+
+
+def body(output: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "protocol": 1,
+        "run_id": "r",
+        "workload": "hpcc",
+        "factors": {"n": 1500},
+        "seed": 3,
+        "threads": effective_cpus(),
+        "memory_bytes": 4 * GB,
+        "data": None,
+        "output": output,
+        "handshake": False,
+        **changes,
+    }
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def only(found: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (event,) = (event for event in found if event["event"] == kind)
+    return event
+
+
+def start(python: str, folder: Path, request: dict[str, Any]) -> subprocess.Popen[bytes]:
+    (folder / "request.json").write_text(json.dumps(request))
+    environment = {"PYTHONPATH": str(SRC), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    return subprocess.Popen([python, "-m", "tare.worker", str(folder / "request.json")], env=environment)
+
+
+def run(python: str, folder: Path, **changes: Any) -> list[dict[str, Any]]:
+    process = start(python, folder, body(str(folder), **changes))
+    assert process.wait(timeout=300) in (0, 1)
+    return events(folder)
+
+
+def assert_hpcc(found: list[dict[str, Any]]) -> None:
+    check = only(found, "check")
+    assert check["reasons"] == []
+    wanted = HPCC_METRICS | ({"latency"} if effective_cpus() > 1 else set())
+    values = {event["metric"]: event["value"] for event in found if event["event"] == "sample"}
+    assert set(values) == wanted
+    assert values["hpl_flops"] > 1e8
+    assert 0 < check["facts"]["hpl_over_dgemm"] < 1.5
+    software = only(found, "fingerprint")["software"]
+    assert len(software["bindings"]) == effective_cpus()
+    assert software["openblas_cores"] == [software["openblas"]["corename"]]
+
+
+@pytest.mark.needs("hpc_host")
+def test_hpcc_as_installed(tmp_path: Path) -> None:
+    found = run(sys.executable, tmp_path)
+    assert_hpcc(found)
+    libraries = only(found, "fingerprint")["libraries"]
+    for name in ("hpcc", "libmpi", "openblas"):
+        assert any(name in path for path in libraries), name
+
+
+@pytest.mark.engine
+@pytest.mark.needs("hpc_host")
+def test_hpcc_with_nothing_but_its_output_folder(tmp_path: Path, tiny_image: str) -> None:
+    """Read-only root, no network, no capabilities, no new privileges, a user without a name."""
+    uid = 54_321
+    (tmp_path / "request.json").write_text(json.dumps(body("/tare")))
+    tmp_path.chmod(0o777)
+    # The machine's own programs, seen read-only in an image that has none of them.
+    own = ["/usr", "/etc/alternatives", "/etc/openmpi", "/etc/ld.so.cache", "/lib", "/lib64"]
+    volumes = [f"{path}:{path}:ro" for path in own if Path(path).exists()]
+    client = docker.from_env()
+    try:
+        client.containers.run(
+            tiny_image,
+            ["/usr/bin/python3", "-m", "tare.worker", "/tare/request.json"],
+            labels={LABEL: "test"},
+            user=f"{uid}:{uid}",
+            read_only=True,
+            network_mode="none",
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            environment={"PYTHONPATH": "/data", "PYTHONDONTWRITEBYTECODE": "1"},
+            volumes=[*volumes, f"{tmp_path}:/tare", f"{SRC}:/data:ro"],
+            remove=True,
+        )
+    finally:
+        client.close()
+    found = events(tmp_path)
+    assert only(found, "fingerprint")["process"]["uid"] == uid
+    assert_hpcc(found)
+
+
+@pytest.fixture(scope="session")
+def torch_python(repository: Path, require: Callable[[str], None]) -> str:
+    """The interpreter of the torch stack's host form, made from its lock (kept in the cache)."""
+    require("host_python")
+    return ensure_host_form(StackLock(repository / "envs", "torch")).python
+
+
+@pytest.fixture(scope="session")
+def data() -> Iterator[Path]:
+    """Both data sets, on a disk (not in /tmp, which may be memory)."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tare-test-") as folder:
+        for name in DATASETS.values():
+            assert prepare(name, Path(folder) / name, None)["status"] == "ok"
+        yield Path(folder)
+
+
+def train(python: str, folder: Path, data: Path, network: str, **factors: Any) -> list[dict[str, Any]]:
+    folder.mkdir()
+    return run(
+        python,
+        folder,
+        workload=f"train-torch-{network}",
+        factors={**TRAINING, **factors},
+        data=str(data / DATASETS[network]),
+    )
+
+
+@pytest.mark.parametrize("network", sorted(PARAMETERS))
+def test_training_is_valid_and_repeats_bit_by_bit(
+    torch_python: str, tmp_path: Path, data: Path, network: str
+) -> None:
+    first = train(torch_python, tmp_path / "first", data, network)
+    again = train(torch_python, tmp_path / "again", data, network)
+    facts = only(first, "check")["facts"]
+    assert only(first, "check")["reasons"] == []
+    assert facts["parameters"] == PARAMETERS[network]
+    assert (
+        facts["samples_seen"] == facts["samples_expected"] == 2 * 192
+    )  # 200 samples are three batches of 64
+    assert facts["loss_hex"] == [float(loss).hex() for loss in facts["losses"]]
+    assert only(again, "check")["facts"] == facts
+    samples = [(e["metric"], e["phase"], e["epoch"], e["index"]) for e in first if e["event"] == "sample"]
+    assert samples == [
+        (metric, phase, epoch, index)
+        for epoch, phase in enumerate(("first", "steady"))
+        for metric, index in (
+            ("step_seconds", 0),
+            ("step_seconds", 1),
+            ("step_seconds", 2),
+            ("epoch_seconds", 0),
+        )
+    ]
+    software = only(first, "fingerprint")["software"]
+    assert (software["threads"], software["interop_threads"]) == (effective_cpus(), 1)
+
+
+def test_loader_processes_change_nothing_but_where_data_are_read(
+    torch_python: str, tmp_path: Path, data: Path
+) -> None:
+    alone = train(torch_python, tmp_path / "alone", data, "alexnet")
+    helped = train(torch_python, tmp_path / "helped", data, "alexnet", workers=1)
+    assert only(helped, "check")["facts"] == only(alone, "check")["facts"]
+
+
+@pytest.mark.parametrize(
+    ("factors", "says"),
+    [
+        ({"workers": 1_000}, "effective CPUs"),
+        ({"samples": 60_001}, "samples: 60001 is not possible; cifar10 has 1 … 50000"),
+        ({"batch": 201}, "batch: 201 is more than samples=200"),
+        ({"batch": 200, "epochs": 1}, "one step in all"),
+    ],
+)
+def test_training_that_cannot_be_is_refused(
+    torch_python: str, tmp_path: Path, data: Path, factors: dict[str, Any], says: str
+) -> None:
+    found = train(torch_python, tmp_path / "run", data, "alexnet", **factors)
+    assert [event["event"] for event in found] == ["start", "error"]
+    assert says in found[1]["message"]
+
+
+def test_data_are_untouched_until_go_and_then_read_from_the_device(
+    torch_python: str, tmp_path: Path, data: Path
+) -> None:
+    files = sorted((data / "cifar10/files").iterdir())
+    assert evict(files).verified
+    for name in ("ready", "go"):
+        os.mkfifo(tmp_path / name)
+    request = body(
+        str(tmp_path),
+        workload="train-torch-alexnet",
+        factors=TRAINING,
+        data=str(data / "cifar10"),
+        handshake=True,
+    )
+    process = start(torch_python, tmp_path, request)
+    with (tmp_path / "ready").open() as ready:
+        assert ready.read() == "ready\n"
+    assert resident_share(files) == 0.0
+    with (tmp_path / "go").open("w") as go:
+        go.write("go\n")
+    assert process.wait(timeout=300) == 0
+    assert resident_share(files) > 0
+    found = events(tmp_path)
+    facts = only(found, "check")["facts"]
+    epochs = [event for event in found if event.get("metric") == "epoch_seconds"]
+    assert facts["bytes_expected"] == 192 * 3073
+    assert epochs[0]["device_read_bytes"] >= 0.9 * facts["bytes_expected"]
