@@ -121,6 +121,8 @@ def as_user() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(argv: list[str], docker: bool = False, **options: Any) -> subprocess.CompletedProcess[str]:
         uid = capabilities.ORDINARY_UID
+        if docker:
+            _require("engine")
         groups = [grp.getgrnam("docker").gr_gid] if docker else []
         return subprocess.run(
             argv,

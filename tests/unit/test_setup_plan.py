@@ -219,6 +219,12 @@ def test_tests_go_on_without_engine_and_packages_but_not_without_python() -> Non
     assert [note.split(" ")[0] for note in decided.notes] == ["runtime", "missing", "no"]
 
 
+def test_extending_the_environment_needs_no_other_python() -> None:
+    decided = plan.make_plan(replace(READY, venv=VenvState("extend", "the tests need more")), "test")
+    assert decided.stops == ()
+    assert plan.render(decided).splitlines()[1] == "  extend .venv       the tests need more"
+
+
 def test_no_python_new_enough() -> None:
     (stop,) = plan.make_plan(replace(READY, venv=VenvState("make", "x"), pythons=()), "study").stops
     assert stop.startswith("no Python 3.11 or newer was found, neither the distribution's nor on PATH.")

@@ -61,7 +61,7 @@ def carry_out(plan: Plan, facts: Facts, checkout: Path) -> None:
         _start_engine(plan, facts)
     if plan.venv:
         python = plan.python or sys.executable
-        say(f"Set-up: making .venv from {python}; this downloads about 0.3 GB the first time")
+        say("Set-up: installing into .venv; this downloads about 0.3 GB the first time")
         environment.make(checkout, plan.goal, python, _run, remove_tree)
 
 

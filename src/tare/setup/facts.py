@@ -75,7 +75,7 @@ def gather(checkout: Path, goal: str, environ: Mapping[str, str], configs: Seque
         in_docker_group=_listed_in_docker_group(),
         missing=needs.missing(Path("/"), not is_root, bootstrap),
         has_subids=is_root or capabilities.detect("subids").ok,
-        pythons=() if venv.ready else pythons.usable(environ),
+        pythons=pythons.usable(environ) if venv.action == "make" else (),
         venv=venv,
         bootstrap=bootstrap,
         built=_built(checkout),

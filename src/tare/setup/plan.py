@@ -46,7 +46,7 @@ def make_plan(facts: Facts, goal: str) -> Plan:
     """
     packages, package_stops, package_notes = _packages(facts)
     python, python_stop = _python(facts)
-    if python is not None and not python.venv and not facts.venv.ready:
+    if python is not None and not python.venv:
         packages = (needs.VENV_PACKAGE, *packages)
     engine_package, start_engine, engine_stop = _engine(facts)
     room, room_stops = _disk(facts, start_engine)
@@ -61,7 +61,7 @@ def make_plan(facts: Facts, goal: str) -> Plan:
         packages=plan_packages,
         start_engine=start_engine,
         venv=venv,
-        python=python.path if python and venv else None,
+        python=python.path if python else None,
         minutes=_minutes(facts, goal, bool(plan_packages), start_engine),
         disk=room,
         stops=(*python_stop, *folder_stops, *soft),
@@ -113,7 +113,7 @@ def _packages(facts: Facts) -> tuple[tuple[str, ...], list[str], list[str]]:
 
 def _python(facts: Facts) -> tuple[pythons.Python | None, list[str]]:
     """Return (interpreter for the environment, reasons to stop)."""
-    if facts.venv.ready:
+    if facts.venv.action != "make":
         return None, []
     chosen = pythons.choose(facts.pythons, _may_install(facts))
     if chosen is not None:
@@ -218,7 +218,8 @@ def render(plan: Plan) -> str:
     """Return the plan for a person, one line a step; empty when nothing is to be done or said."""
     lines = [f"  install packages   {' '.join(plan.packages)}"] if plan.packages else []
     lines += ["  start              the Docker engine"] if plan.start_engine else []
-    lines += [f"  make .venv         from {plan.python} ({plan.venv})"] if plan.venv and plan.python else []
+    lines += [f"  make .venv         from {plan.python} ({plan.venv})"] if plan.python else []
+    lines += [f"  extend .venv       {plan.venv}"] if plan.venv and not plan.python else []
     lines += [f"  disk               {line}" for line in plan.disk]
     lines += [f"  time               about {plan.minutes} min in all, less when it was done before"]
     if plan.does_nothing and not plan.stops:

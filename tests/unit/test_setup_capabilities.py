@@ -1,0 +1,124 @@
+"""Probes on machines of our making: what they say, and the remedy they name."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tare.setup import capabilities, engine
+from tare.setup.capabilities import Capability
+from tare.setup.environment import SetupError
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    capabilities._detect.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget() -> object:
+    yield
+    capabilities._detect.cache_clear()
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_reason_of_a_skip() -> None:
+    assert (
+        str(Capability("userns", False, "forbidden", "allow them"))
+        == "capability: userns: forbidden; allow them"
+    )
+    assert str(Capability("userns", True, "allowed")) == "capability: userns: allowed"
+
+
+def test_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    found = capabilities.detect("engine")
+    assert not found.ok
+    assert found.why == f"no engine answers at unix://{tmp_path}/none (no such file or directory)"
+    assert capabilities.detect("engine") is found, "tried once"
+
+
+def test_root_and_chroot_as_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities.os, "geteuid", lambda: 1000)
+    assert capabilities.detect("root").why == "effective user id is 1000"
+    assert capabilities.detect("chroot").remedy == "run it as root, or use chroot-userns"
+    assert not capabilities.detect("ordinary_user").ok
+
+
+def test_a_refused_command_gives_its_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "unshare", "echo noise >&2; echo 'unshare: Operation not permitted' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(capabilities.os, "geteuid", lambda: 1000)
+    found = capabilities.detect("userns")
+    assert (found.ok, found.why) == (
+        False,
+        "user namespaces are forbidden (unshare: Operation not permitted)",
+    )
+
+
+def test_silent_failure_gives_the_status(tmp_path: Path) -> None:
+    program(tmp_path, "silent", "exit 3")
+    assert capabilities._succeeds([f"{tmp_path}/silent"]) == (False, f"{tmp_path}/silent ended with status 3")
+    ok, complaint = capabilities._succeeds([f"{tmp_path}/absent"])
+    assert not ok
+    assert "No such file" in complaint
+
+
+@pytest.mark.parametrize("tool", ["mmdebstrap", "chromium"])
+def test_tools_are_found_on_the_path(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert capabilities.detect(tool).remedy == f"apt-get install {tool}"
+    capabilities._detect.cache_clear()
+    program(tmp_path, tool, "")
+    assert capabilities.detect(tool) == Capability(tool, True, f"{tmp_path}/{tool}")
+
+
+@pytest.mark.parametrize(
+    ("subuid", "ok"),
+    [
+        ("ada:100000:65536\n", True),
+        ("1000:100000:65536\n", True),
+        ("adam:100000:65536\n", False),
+        (None, False),
+    ],
+)
+def test_subids(subuid: str | None, ok: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "newuidmap", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(capabilities.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(capabilities.pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="ada"))
+    if subuid is not None:
+        (tmp_path / "subuid").write_text(subuid)
+    monkeypatch.setattr(capabilities, "Path", lambda *_: tmp_path / "subuid")
+    found = capabilities.detect("subids")
+    assert found.ok is ok
+    assert found.remedy == (
+        "" if ok else "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada"
+    )
+
+
+def test_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities.os, "geteuid", lambda: 4_000_000_001)
+    assert capabilities.user_name() == "4000000001"
+
+
+@pytest.mark.parametrize(("status", "waited"), [(0, 1), (1, 0)])
+def test_systemd_starts_the_engine(status: int, waited: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(
+        engine.subprocess, "run", lambda argv: subprocess.CompletedProcess(calls.append(argv), status)
+    )
+    monkeypatch.setattr(engine, "_wait", lambda *_: calls.append("waited"))
+    if status:
+        with pytest.raises(SetupError, match="journalctl -u docker"):
+            engine.start_by_systemd(print)
+    else:
+        engine.start_by_systemd(print)
+    assert calls == [["systemctl", "start", "docker"], *["waited"] * waited]
