@@ -33,7 +33,8 @@ def main() -> int:
     try:
         for name in (n for n in stacks if n in wanted):
             relock_wheels(ENVS, name)
-        relock_debs(ENVS, [n for n in stacks if n in wanted], chosen.mirror)
+        if set(stacks) & set(wanted):
+            relock_debs(ENVS, stacks, chosen.mirror)  # all: they share one base
         for name in (n for n in PIPELINE if n in wanted):
             relock_pipeline(ENVS, name)
     except SoftwareError as error:

@@ -60,9 +60,16 @@ class PrivateApt:
         self._config.write_text(_CONFIG.format(folder=folder, architecture=ARCHITECTURE), encoding="utf-8")
         self._lists = folder / "state/lists"
 
-    def update(self) -> None:
-        """Fetch and check the package lists; raises ``SoftwareError`` with apt's own words."""
-        self._run("apt-get", "-qq", "update", "--error-on=any")
+    def update(self, strict: bool) -> str:
+        """Fetch and check the package lists; return what apt complained about ("" when all went well).
+
+        Raises ``SoftwareError`` with apt's own words when a list is wrongly signed, or, ``strict``, for anything.
+        """
+        done = self._call("apt-get", "-qq", "update", *(["--error-on=any"] if strict else []))
+        words = _complaints(done.stderr)
+        if done.returncode != 0:
+            raise SoftwareError(f"apt-get update failed: {words}")
+        return words
 
     def dates(self) -> list[datetime]:
         """Return the dates of the Release files in use."""
@@ -90,7 +97,7 @@ class PrivateApt:
         names = sorted({name for name, _ in wanted})
         if not names:
             return {}
-        shown = _stanzas(self._run("apt-cache", "show", *names, check=False))
+        shown = _stanzas(self._call("apt-cache", "show", *names).stdout)
         keys = set(wanted)
         return {(r["Package"], r["Version"]): r for r in shown if (r["Package"], r["Version"]) in keys}
 
@@ -99,8 +106,14 @@ class PrivateApt:
         if debs:
             self._run("apt-get", "-qq", "download", *(f"{d.name}={d.version}" for d in debs), cwd=folder)
 
-    def _run(self, tool: str, *arguments: str, check: bool = True, cwd: Path | None = None) -> str:
-        done = subprocess.run(
+    def _run(self, tool: str, *arguments: str, cwd: Path | None = None) -> str:
+        done = self._call(tool, *arguments, cwd=cwd)
+        if done.returncode != 0:
+            raise SoftwareError(f"{tool} {' '.join(arguments)[:80]} failed: {_complaints(done.stderr)}")
+        return done.stdout
+
+    def _call(self, tool: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [tool, "-c", str(self._config), *arguments],
             env={**os.environ, "LC_ALL": "C.UTF-8"},
             cwd=cwd,
@@ -108,12 +121,12 @@ class PrivateApt:
             text=True,
             check=False,
         )
-        if check and done.returncode != 0:
-            words = "\n".join(line for line in done.stderr.splitlines() if line[:2] in ("E:", "W:", "Er"))
-            raise SoftwareError(
-                f"{tool} {arguments[-1] if arguments else ''} failed: {words or done.stderr.strip()}"
-            )
-        return done.stdout
+
+
+def _complaints(stderr: str) -> str:
+    """Return apt's errors and warnings on one line, each once."""
+    lines = [line.strip() for line in stderr.splitlines() if line.startswith(("E: ", "W: "))]
+    return " ".join(dict.fromkeys(lines)) or " ".join(stderr.split())
 
 
 def _stanzas(text: str) -> list[dict[str, str]]:
@@ -143,9 +156,19 @@ def sources_for(suite: str, mirror: str) -> list[str]:
     """Return the sources.list lines that serve ``suite``: of apt itself (``auto``), of mmdebstrap, or of ``mirror``."""
     require_tools()
     if mirror != "auto":
-        return [_line(mirror, suite, f"[signed-by={KEYRING}]")]
+        return _mirror_sources(suite, mirror)
     own = own_sources(suite, _own_targets())
     return own or _bootstrap_sources(suite)
+
+
+def _mirror_sources(suite: str, mirror: str) -> list[str]:
+    """Return the lines for a mirror of Debian; its security part lies beside it, as on Debian's own servers."""
+    root = mirror.rstrip("/")
+    options = f"[signed-by={KEYRING}]"
+    main, updates, security = parts_of(suite)
+    beside = re.sub(r"/debian$", "/debian-security", root)
+    lines = [_line(root, main, options), _line(root, updates, options)]
+    return lines if beside == root else [*lines, _line(beside, security, options)]
 
 
 def snapshot_sources(suite: str, snapshot: str, moment: str) -> list[str]:
@@ -241,6 +264,10 @@ def _line(uri: str, release: str, options: str) -> str:
 def require_tools(*tools: str) -> None:
     """Raise ``Skipped`` naming the packages to install when apt, the Debian keys or one of ``tools`` is absent."""
     packages = {"mmdebstrap": "mmdebstrap", "newuidmap": "uidmap", "dpkg-deb": "dpkg"}
+    if os.uname().machine != "x86_64":
+        raise Skipped(
+            f"the locks are made for x86_64, this machine is {os.uname().machine}; use an x86_64 machine"
+        )
     if not shutil.which("apt-get"):
         raise Skipped(
             "this machine has no apt, which fetches the Debian packages of the images; use Debian or Ubuntu"

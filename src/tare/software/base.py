@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tare.config import Base
@@ -23,6 +26,7 @@ from tare.software.errors import Skipped, SoftwareError
 from tare.software.files import scratch, sha256_of_files
 from tare.software.locks import DebLock, StackLock
 from tare.software.recipe import recipe_files
+from tare.software.safe_delete import remove_tree
 
 
 def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
@@ -42,7 +46,7 @@ def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
         if base.source == "registry":
             _from_registry(debs, base.image or "", recipe, raw)
         else:
-            _bootstrap(debs, folder, raw)
+            _bootstrap(debs, raw)
         built = Built(*normalise.normalise_into_cache(raw, debs.epoch))
     check_contents(built.archive, debs, lock.wheels())
     return remember(key, built)
@@ -64,28 +68,46 @@ def check_clock(lock: DebLock) -> None:
         raise SoftwareError(f"this machine's clock is before the lock's date {lock.snapshot}: set the clock")
 
 
-def _bootstrap(lock: DebLock, folder: Path, target: Path) -> None:
+def _bootstrap(lock: DebLock, target: Path) -> None:
     root = os.geteuid() == 0
     require_tools("mmdebstrap", "dpkg-deb", *([] if root else ["newuidmap"]))
-    repository = folder / "repository"
-    make_repository(lock.debs, repository)
-    names = ",".join(deb.name for deb in lock.debs)
     command = [
         "mmdebstrap",
         f"--mode={'root' if root else 'unshare'}",
         "--variant=apt",
         f"--architectures={ARCHITECTURE}",
-        f"--include={names}",
+        f"--include={','.join(deb.name for deb in lock.debs)}",
         "--format=tar",
         lock.suite,
-        str(target),
-        f"deb [trusted=yes] copy:{repository} ./",
+        "-",
     ]
-    done = subprocess.run(
-        command, env=_environment(lock), umask=0o022, capture_output=True, text=True, check=False
-    )
+    with _open_folder() as repository, target.open("wb") as tar:
+        make_repository(lock.debs, repository)
+        done = subprocess.run(
+            [*command, f"deb [trusted=yes] copy:{repository} ./"],
+            env=_environment(lock),
+            umask=0o022,
+            stdout=tar,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     if done.returncode != 0:
         raise _bootstrap_fault(done.stderr, root)
+
+
+@contextmanager
+def _open_folder() -> Iterator[Path]:
+    """Yield a temporary folder that others can read: in a user namespace, mmdebstrap is not this user.
+
+    The cache does not do: it may lie below a home folder that is closed to others.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tare-packages-"))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        remove_tree(folder)
 
 
 def _environment(lock: DebLock) -> dict[str, str]:

@@ -36,41 +36,44 @@ def fetch_debs(lock: DebLock, base: Base) -> list[Path]:
     Raises ``SoftwareError`` naming package and version when the mirror (and the snapshot, if configured) lacks one.
     """
     missing = [deb for deb in lock.debs if not is_cached(deb)]
+    words = ""
     if missing:
-        missing = _fetch_from(missing, sources_for(lock.suite, base.mirror))
+        missing, words = _fetch_from(missing, sources_for(lock.suite, base.mirror))
     if missing and base.snapshot:
-        missing = _fetch_from(missing, snapshot_sources(lock.suite, base.snapshot, lock.snapshot))
+        missing, more = _fetch_from(missing, snapshot_sources(lock.suite, base.snapshot, lock.snapshot))
+        words = f"{words} {more}".strip()
     if missing:
-        raise SoftwareError(_gone(missing, base))
+        raise SoftwareError(_gone(missing, base, words))
     return [cached(deb) for deb in lock.debs]
 
 
-def _gone(missing: Sequence[Deb], base: Base) -> str:
+def _gone(missing: Sequence[Deb], base: Base, words: str) -> str:
     names = ", ".join(f"{deb.name} {deb.version}" for deb in missing[:5])
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     where = (
         "neither the Debian mirror nor the snapshot archive has"
         if base.snapshot
-        else "the Debian mirror no longer has"
+        else "the Debian mirror does not have"
     )
     snapshot = (
         "" if base.snapshot else "set software.base.snapshot to the URL of a Debian snapshot archive, or "
     )
-    return f"{where} the locked {names}{more}; {snapshot}lock what it has now: `make relock`"
+    said = f" (apt: {words})" if words else ""
+    return f"{where} the locked {names}{more}{said}; {snapshot}lock what it has now: `make relock`"
 
 
-def _fetch_from(debs: Sequence[Deb], sources: Sequence[str]) -> list[Deb]:
-    """Download into the cache what ``sources`` have; return what they lack."""
+def _fetch_from(debs: Sequence[Deb], sources: Sequence[str]) -> tuple[list[Deb], str]:
+    """Download into the cache what ``sources`` have; return what they lack, and what apt complained about."""
     with scratch("apt") as folder:
         apt = PrivateApt(folder, sources)
-        apt.update()
+        words = apt.update(strict=False)
         known = apt.records([(deb.name, deb.version) for deb in debs])
         offered = [d for d in debs if known.get((d.name, d.version), {}).get("SHA256") == d.sha256]
         target = folder / "debs"
         target.mkdir()
         apt.download(offered, target)
         _keep(offered, target)
-    return [deb for deb in debs if deb not in offered]
+    return [deb for deb in debs if deb not in offered], words
 
 
 def _keep(debs: Sequence[Deb], folder: Path) -> None:
@@ -95,12 +98,15 @@ def lay_out(debs: Sequence[Deb], folder: Path) -> None:
 
 
 def make_repository(debs: Sequence[Deb], folder: Path) -> None:
-    """Make ``folder`` a flat repository of exactly ``debs``: their files and a Packages index."""
+    """Make ``folder`` a flat repository of exactly ``debs``, readable by everyone: their files and a Packages index."""
     lay_out(debs, folder)
     stanzas = []
     for deb in sorted(debs, key=lambda deb: deb.name):
-        done = subprocess.run(
-            ["dpkg-deb", "--field", str(folder / deb.file_name)], capture_output=True, text=True, check=True
-        )
+        path = folder / deb.file_name
+        path.chmod(0o644)
+        command = ["dpkg-deb", "--field", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         stanzas.append(f"{done.stdout}Filename: ./{deb.file_name}\nSize: {deb.size}\nSHA256: {deb.sha256}\n")
-    (folder / "Packages").write_text("\n".join(stanzas), encoding="utf-8")
+    index = folder / "Packages"
+    index.write_text("\n".join(stanzas), encoding="utf-8")
+    index.chmod(0o644)

@@ -21,42 +21,48 @@ _TARGET = re.compile(r"^# python: (\d+\.\d+), platform: (\S+)$", re.MULTILINE)
 
 
 def relock_debs(envs: Path, names: Sequence[str], mirror: str) -> None:
-    """Write ``<name>.debs.lock`` of each lock; all but the base leave out what the base has."""
-    wishes = {name: StackLock(envs, name).wish() for name in names}
-    if BASE not in wishes and names:
-        wishes[BASE] = StackLock(envs, BASE).wish()
-    for suite in sorted({wish.suite for wish in wishes.values()}):
-        with scratch("relock") as folder:
-            sources = sources_for(suite, mirror)
-            moment, base = _resolve(folder / "base", sources, wishes[BASE].names, None)
-            for name in (n for n in names if wishes[n].suite == suite):
-                debs = (
-                    base.values()
-                    if name == BASE
-                    else _resolve(folder / name, sources, wishes[name].names, base)[1].values()
-                )
-                text = DebLock(suite, moment, tuple(map(_deb, debs))).text()
-                write_text(StackLock(envs, name).debs_path, text)
+    """Write ``<name>.debs.lock`` of ``names``; all but the base leave out what the base has.
+
+    They share one base, so they are resolved together: a stack locked against another base than the one that is
+    built may not install.
+    """
+    wishes = {name: StackLock(envs, name).wish() for name in {BASE, *names}}
+    suites = sorted({wish.suite for wish in wishes.values()})
+    if len(suites) != 1:
+        raise SoftwareError(
+            f"the .debs.in files name several suites ({', '.join(suites)}); the base serves only one"
+        )
+    strict = mirror == "auto"  # a mirror given by hand need not have every part of a suite
+    with scratch("relock") as folder:
+        sources = sources_for(suites[0], mirror)
+        base_apt = _updated(folder / BASE, sources, "", strict)
+        moment = max(base_apt.dates()).strftime(SNAPSHOT_FORMAT)
+        base = _resolve(base_apt, [*base_apt.required(), "apt", *wishes[BASE].names])
+        for name in names:
+            chosen = base
+            if name != BASE:
+                apt = _updated(folder / name, sources, status_text(base), strict)
+                chosen = _resolve(apt, wishes[name].names)
+            text = DebLock(suites[0], moment, tuple(map(_deb, chosen))).text()
+            write_text(StackLock(envs, name).debs_path, text)
 
 
-Records = Mapping[tuple[str, str], Mapping[str, str]]
+def _updated(folder: Path, sources: Sequence[str], installed: str, strict: bool) -> PrivateApt:
+    apt = PrivateApt(folder, sources, installed)
+    words = apt.update(strict)
+    if not apt.dates():
+        raise SoftwareError(f"no package list could be fetched: {words}; check --mirror and the network")
+    return apt
 
 
-def _resolve(
-    folder: Path, sources: Sequence[str], names: Sequence[str], base: Records | None
-) -> tuple[str, Records]:
-    """Return the newest date of the archive and the records of what ``names`` need beyond ``base``."""
-    apt = PrivateApt(folder, sources, status_text(base.values()) if base else "")
-    apt.update()
-    wanted = [*names] if base is not None else [*apt.required(), "apt", *names]
-    chosen = apt.resolve(wanted)
+def _resolve(apt: PrivateApt, names: Sequence[str]) -> list[Mapping[str, str]]:
+    """Return the records of what installing ``names`` adds."""
+    chosen = apt.resolve(names)
     records = apt.records(chosen)
     lost = [name for name, version in chosen if (name, version) not in records]
     if lost:
-        raise SoftwareError(
-            f"apt chose {', '.join(lost)} but shows no record of them; run `apt-get update`, then again"
-        )
-    return max(apt.dates()).strftime(SNAPSHOT_FORMAT), records
+        raise SoftwareError(f"apt chose {', '.join(lost)} but has no record of them; try another --mirror")
+    return list(records.values())
 
 
 def _deb(record: Mapping[str, str]) -> Deb:
