@@ -43,13 +43,14 @@ def _pairs(data: StudyData) -> list[tuple[str, str]]:
 def _about(data: StudyData, treatment: str, reference: str) -> str:
     rows = [row for row in data.comparisons if (row["treatment"], row["reference"]) == (treatment, reference)]
     work = [row for row in rows if row["phase"] != "startup"] or rows
+    what = "the work" if work and work[0]["phase"] != "startup" else "starting"
     label = verdict.treatment_label(treatment, reference)
     comparable = [row["ratio"] for row in work if row["verdict"] != verdict.NOT_COMPARABLE]
     against = f"against {_THE.get(reference, reference)} ({label})"
     if not comparable:
         return f"in {treatment} {against} none of {units.count(len(work), 'comparison')} is possible"
     ends = list(dict.fromkeys(map(units.percent, (min(comparable), max(comparable)))))
-    return f"in {treatment} the work costs {' to '.join(ends)} {against}: of {tally(work)}"
+    return f"in {treatment} {what} costs {' to '.join(ends)} {against}: of {tally(work)}"
 
 
 def tally(rows: Sequence[Row]) -> str:
@@ -71,7 +72,7 @@ def _verdict(name: str, rows: list[Row]) -> str:
     if name not in (verdict.SLOWER, verdict.FASTER):
         return name
     most = (max if name == verdict.SLOWER else min)(rows, key=lambda row: row["ratio"])
-    which = "" if len(rows) == 1 else "at most "
+    which = "" if len(rows) == 1 else "up to "
     return f"{name} ({which}{units.percent(most['ratio'])}, {most['cell']}: {most['metric']})"
 
 
