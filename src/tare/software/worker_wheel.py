@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
-from tare.software.workflow import WORKER_PARTS
+from tare.software.files import scratch
+from tare.software.workflow import worker_code
 
 #: 2020-01-01: the date in the wheel says nothing, its content does
 EPOCH = 1577836800
 
 
 def build_worker(root: Path, folder: Path, version: str) -> Path:
-    """Return the path of ``tare_worker-<version>-py3-none-any.whl``, built from the repository at ``root``."""
-    wheel = {
-        "only-include": list(WORKER_PARTS),
-        "sources": ["src"],
-        "exclude": ["__pycache__", "*.pyc", "*.md"],
-    }
+    """Return the path of ``tare_worker-<version>-py3-none-any.whl``, built from the repository at ``root``.
+
+    It is built from a copy with fixed permissions: those of a checkout depend on the umask, and would be kept.
+    """
+    folder = folder.absolute()
     metadata = {"name": "tare-worker", "version": version, "requires-python": ">=3.9"}
-    hatch = {"build": {"ignore-vcs": True, "targets": {"wheel": wheel}}}
-    builder = WheelBuilder(str(root), config={"project": metadata, "tool": {"hatch": hatch}})
-    with _date(EPOCH):
-        built = list(builder.build(directory=str(folder), versions=["standard"]))
-    return Path(built[0])
+    hatch = {"build": {"ignore-vcs": True, "targets": {"wheel": {"packages": ["src/tare"]}}}}
+    with scratch("worker") as copy, _date(EPOCH):
+        for name in worker_code(root):
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, target)
+            target.chmod(0o644)
+        builder = WheelBuilder(str(copy), config={"project": metadata, "tool": {"hatch": hatch}})
+        return Path(next(iter(builder.build(directory=str(folder), versions=["standard"]))))
 
 
 @contextmanager

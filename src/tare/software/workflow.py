@@ -21,10 +21,11 @@ def get_recipe_files(recipe: str) -> list[str]:
     return [str(path) for path in recipe_files(CONTAINERS / recipe)]
 
 
-def worker_code() -> list[str]:
-    """Return the sources of the worker wheel, sorted."""
-    parts = [Path(part) for part in WORKER_PARTS]
-    return sorted(str(path) for part in parts for path in ([part] if part.is_file() else part.rglob("*.py")))
+def worker_code(root: Path = Path()) -> list[str]:
+    """Return the sources of the worker wheel below ``root``, relative to it, sorted."""
+    parts = [root / part for part in WORKER_PARTS]
+    files = [path for part in parts for path in ([part] if part.is_file() else part.rglob("*.py"))]
+    return sorted(str(path.relative_to(root)) for path in files)
 
 
 def get_wheel() -> str:
