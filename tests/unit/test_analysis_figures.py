@@ -83,9 +83,9 @@ def test_another_process_zone_and_matplotlibrc_give_the_same_bytes(small, tmp_pa
 
 
 @pytest.mark.parametrize("name", sorted(DRAW))
-def test_every_figure_names_study_blocks_and_machine(name, data):
-    said = all_text(DRAW[name](data))
-    assert "Study quick (seed 20260101): 20 of 20 blocks" in said
+def test_every_figure_names_study_blocks_and_machine(name, small):
+    said = all_text(DRAW[name](small))
+    assert "Study quick (seed 20260101): 8 of 8 blocks" in said
     assert f"machine {synthetic.MACHINE[:12]}" in said
 
 
