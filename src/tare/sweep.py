@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import docker
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
 from tare import processes
 from tare.identity import is_dead, owner_id
@@ -20,6 +20,9 @@ from tare.runtimes.container_run import give_back
 from tare.setup import engine_probe
 
 __all__ = ["SweepError", "owner_id", "sweep"]
+
+CONFLICT = 409
+REMOVE_SECONDS = 30
 
 
 class SweepError(OSError):
@@ -49,17 +52,27 @@ def _sweep_containers(api: docker.APIClient) -> list[str]:
 def _remove(api: docker.APIClient, container: Mapping[str, Any]) -> None:
     identity = container["Id"]
     try:
-        api.remove_container(identity, force=True, v=True)
+        _remove_container(api, identity)
         user = container["Labels"].get(LABEL_GIVE_BACK)
         if user:
             _give_back(api, container, user)
     except NotFound:
         return
-    except DockerException as error:
+    except (DockerException, *engine.GONE) as error:
         raise SweepError(
             f"container {identity[:12]}, left by a dead run, cannot be removed: {error}; "
             f"remove it: docker rm --force {identity[:12]}"
         ) from None
+
+
+def _remove_container(api: docker.APIClient, identity: str) -> None:
+    try:
+        api.remove_container(identity, force=True, v=True)
+    except APIError as error:
+        if error.status_code != CONFLICT:
+            raise
+        # Somebody else is removing it at this moment.
+        api.wait(identity, timeout=REMOVE_SECONDS, condition="removed")
 
 
 def _give_back(api: docker.APIClient, container: Mapping[str, Any], user: str) -> None:

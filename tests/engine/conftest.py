@@ -19,7 +19,7 @@ import pytest
 
 from tare.identity import owner_id
 from tare.runtimes import engine
-from tare.runtimes.base import LABEL, RunRequest, Stack
+from tare.runtimes.base import RunRequest, Stack
 
 TOOLS = ("sh", "env", "cat", "sleep", "id", "chown", "mkdir", "touch", "ls", "grep", "rm", "stat")
 FAKE_PYTHON = '#!/bin/sh\n# called as: python3 -m tare.worker <output>/request.json\n. "${3%/*}/fake.sh"\n'
@@ -71,7 +71,7 @@ def tiny_image(tiny_root: Path) -> Iterator[str]:
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(tiny_root, arcname=".")
     api = engine.api()
-    told = api.import_image_from_data(buffer.getvalue(), changes=[f"LABEL {LABEL}=test"])
+    told = api.import_image_from_data(buffer.getvalue())  # no label: containers would inherit it
     image = str(told).rpartition('"status":"')[2].split('"')[0]
     yield image
     api.remove_image(image, force=True)
