@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
 from pathlib import Path
 
@@ -83,6 +85,22 @@ def test_asks_nothing_without_a_terminal_or_a_change(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("builtins.input", lambda _: pytest.fail("asked"))
     apply.confirm(CHANGING, terminal=False)
     apply.confirm(Plan("study", venv="there is none yet"), terminal=True)
+
+
+def test_only_one_set_up_at_a_time(tmp_path: Path) -> None:
+    def free() -> bool:
+        handle = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+    with apply.only_one(tmp_path):
+        assert not free()
+    assert free()
 
 
 def no_engine(*_: object) -> None:

@@ -29,7 +29,10 @@ class Disk:
 
 @dataclass(frozen=True)
 class Facts:
-    """A machine as set-up sees it. ``disks`` maps the places of ``needs.Space`` to file systems."""
+    """A machine as set-up sees it. ``disks`` maps the places of ``needs.Space`` to file systems.
+
+    ``bootstrap``: Debian will be bootstrapped here; ``built``: the stacks' images are there already.
+    """
 
     root: bool
     user: str
@@ -56,7 +59,8 @@ class Facts:
 def gather(checkout: Path, goal: str, environ: Mapping[str, str], configs: Sequence[Path]) -> Facts:
     """Return the facts of this machine for ``goal`` (``study`` or ``test``); starts a few short processes."""
     is_root = os.geteuid() == 0
-    bootstrap = needs.bootstraps(configs)
+    built = _built(checkout)
+    bootstrap = needs.bootstraps(configs) and (goal == "test" or not built)
     release = os_release(Path("/etc/os-release"))
     venv = environment.state(checkout, goal)
     engine = engine_probe.probe(environ)
@@ -78,7 +82,7 @@ def gather(checkout: Path, goal: str, environ: Mapping[str, str], configs: Seque
         pythons=pythons.usable(environ) if venv.action == "make" else (),
         venv=venv,
         bootstrap=bootstrap,
-        built=_built(checkout),
+        built=built,
         disks={
             "checkout": disk(checkout),
             "cache": disk(paths.cache_dir()),
