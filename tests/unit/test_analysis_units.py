@@ -59,14 +59,6 @@ def test_interval():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0.4, "0 s"), (59.6, "1 min 00 s"), (185, "3 min 05 s"), (3600, "1 h 00 min"), (7810, "2 h 10 min")],
-)
-def test_duration(seconds, expected):
-    assert units.duration(seconds) == expected
-
-
-@pytest.mark.parametrize(
     ("ratio", "expected"), [(1.0, "0"), (1.05, "+5 %"), (0.995, "−0.5 %"), (4.0, "× 4.0"), (0.25, "× 0.25")]
 )
 def test_axis_ratio(ratio, expected):

@@ -35,16 +35,6 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{number(rounded / 1000.0**power)} {_PREFIXES[power]}{unit}".rstrip()
 
 
-def duration(seconds: float) -> str:
-    """Return a time span for reading: ``43 s``, ``3 min 05 s``, ``2 h 10 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def percent(ratio: float | None) -> str:
     """Return a cost ratio as signed percentage (``+3.1 %``), or as a factor (``× 15.2``) beyond a factor of 3."""
     if ratio is None or not math.isfinite(ratio):
