@@ -85,6 +85,7 @@ def _store(cache: Path, sums: Mapping[str, str]) -> None:
     with suppress(OSError):
         cache.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=cache.parent, prefix=f".{cache.name}.")
+        os.fchmod(handle, 0o644)  # mkstemp gave 0600, and a cache may be shared
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(sums, file, sort_keys=True)
         Path(draft).replace(cache)
