@@ -63,11 +63,11 @@ class PrivateApt:
     def update(self, strict: bool) -> str:
         """Fetch and check the package lists; return what apt complained about ("" when all went well).
 
-        Raises ``SoftwareError`` with apt's own words when a list is wrongly signed, or, ``strict``, for anything.
+        A list that is absent or wrongly signed is not used. ``strict``: it raises ``SoftwareError`` with apt's words.
         """
-        done = self._call("apt-get", "-qq", "update", *(["--error-on=any"] if strict else []))
-        words = _complaints(done.stderr)
-        if done.returncode != 0:
+        done = self._call("apt-get", "-qq", "update", "--error-on=any")
+        words = "" if done.returncode == 0 else _complaints(done.stderr)
+        if strict and words:
             raise SoftwareError(f"apt-get update failed: {words}")
         return words
 

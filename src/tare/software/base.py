@@ -21,9 +21,9 @@ from tare.software.builds import Built, recall, remember
 from tare.software.contents import check_contents
 from tare.software.context import build_context
 from tare.software.debs import fetch_debs, make_repository
-from tare.software.engine import Engine
+from tare.software.engine import LABEL_BUILD, Engine
 from tare.software.errors import Skipped, SoftwareError
-from tare.software.files import scratch, sha256_of_files
+from tare.software.files import scratch, sha256_file, sha256_of_files
 from tare.software.locks import DebLock, StackLock
 from tare.software.recipe import recipe_files
 from tare.software.safe_delete import remove_tree
@@ -44,7 +44,7 @@ def ensure_base(lock: StackLock, base: Base, recipe: Path) -> Built:
     with scratch("base") as folder:
         raw = folder / "raw.tar"
         if base.source == "registry":
-            _from_registry(debs, base.image or "", recipe, raw)
+            _from_registry(debs, base.image or "", recipe, folder, raw)
         else:
             _bootstrap(debs, raw)
         built = Built(*normalise.normalise_into_cache(raw, debs.epoch))
@@ -78,6 +78,7 @@ def _bootstrap(lock: DebLock, target: Path) -> None:
         f"--architectures={ARCHITECTURE}",
         f"--include={','.join(deb.name for deb in lock.debs)}",
         "--format=tar",
+        "--dpkgopt=force-unsafe-io",  # the tree is thrown away: nothing needs to survive a power cut
         lock.suite,
         "-",
     ]
@@ -133,11 +134,18 @@ def _bootstrap_fault(words: str, root: bool) -> SoftwareError:
     return SoftwareError(f"mmdebstrap failed: {last}")
 
 
-def _from_registry(lock: DebLock, image: str, recipe: Path, target: Path) -> None:
+def _from_registry(lock: DebLock, image: str, recipe: Path, folder: Path, target: Path) -> None:
+    """Write the root filesystem of a registry's image, brought to the locked packages.
+
+    It is loaded anew under this build's labels first, so that nothing of the build can be left behind.
+    """
     with Engine() as engine, engine.building() as labels:
         engine.pull(image)
-        tag = f"tare/build:{labels['tare.build']}"
-        arguments = {"BASE": image, "SOURCE_DATE_EPOCH": str(lock.epoch)}
+        pulled = folder / "pulled.tar"
+        engine.export(image, pulled, labels)
+        tag = f"tare/build:{labels[LABEL_BUILD]}"
+        engine.load(pulled, f"sha256:{sha256_file(pulled)}", f"{tag}-base", lock.epoch, labels)
+        pulled.unlink()
+        arguments = {"BASE": f"{tag}-base", "SOURCE_DATE_EPOCH": str(lock.epoch)}
         with build_context(recipe, lock.debs, None, lock.epoch) as context:
-            built = engine.build(context, arguments, tag, labels)
-        engine.export(built, target, labels)
+            engine.export(engine.build(context, arguments, tag), target, labels)

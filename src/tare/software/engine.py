@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ LABEL_BUILD = "tare.build"
 #: loading and exporting a gigabyte on a slow disk
 CALL_SECONDS = 900
 _LAST_LINES = 15
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_NOISE = (" --->", "Removing intermediate container")
 
 
 class Engine:
@@ -107,9 +110,7 @@ class Engine:
             return False
         return True
 
-    def build(
-        self, context: IO[bytes], arguments: Mapping[str, str], tag: str, labels: Mapping[str, str]
-    ) -> str:
+    def build(self, context: IO[bytes], arguments: Mapping[str, str], tag: str) -> str:
         """Build a context (a tar stream) without network; return the id of the image.
 
         Raises ``SoftwareError`` with the failing step and its last lines.
@@ -124,7 +125,6 @@ class Engine:
             rm=True,
             forcerm=True,
             buildargs=dict(arguments),
-            labels=dict(labels),
             tag=tag,
             decode=True,
         )
@@ -134,11 +134,11 @@ class Engine:
                 raise SoftwareError(
                     f"the Dockerfile failed at “{step}”: {message['error'].strip()}\n{detail}".strip()
                 )
-            text = message.get("stream", "")
+            text = _COLOURS.sub("", message.get("stream", ""))
             if text.startswith("Step "):
                 step, lines = text.strip(), []
             else:
-                lines += [line for line in text.splitlines() if line.strip() and not line.startswith(" --->")]
+                lines += [line for line in text.splitlines() if line.strip() and not line.startswith(_NOISE)]
         built = self.id_of(tag)
         if built is None:
             raise SoftwareError("the engine built no image and named no error; look at its log")

@@ -11,7 +11,7 @@ from tare.software.builds import Built, recall, remember
 from tare.software.contents import check_contents, write_libraries
 from tare.software.context import build_context
 from tare.software.debs import fetch_debs
-from tare.software.engine import Engine
+from tare.software.engine import LABEL_BUILD, Engine
 from tare.software.errors import SoftwareError
 from tare.software.files import scratch, sha256_of_files
 from tare.software.recipe import Recipe, recipe_files
@@ -72,11 +72,11 @@ def _build(recipe: Recipe, base: Built, engine: Engine) -> Built:
     fetch_wheels(recipe.lock)
     with scratch("image") as folder, engine.building() as labels:
         raw = folder / "raw.tar"
-        tag = f"tare/build:{labels['tare.build']}"
+        tag = f"tare/build:{labels[LABEL_BUILD]}"
         engine.load(base.archive, base.digest, f"{tag}-base", debs.epoch, labels)
         arguments = {"BASE": f"{tag}-base", "SOURCE_DATE_EPOCH": str(debs.epoch)}
         with build_context(recipe.folder, debs.debs, recipe.lock, debs.epoch) as stream:
-            engine.export(engine.build(stream, arguments, tag, labels), raw, labels)
+            engine.export(engine.build(stream, arguments, tag), raw, labels)
         built = Built(*normalise.normalise_into_cache(raw, debs.epoch))
     check_contents(built.archive, debs, recipe.lock.wheels())
     return built

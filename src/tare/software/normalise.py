@@ -38,7 +38,7 @@ _LEFT_OUT = re.compile(
     | etc/(?:hostname|hosts|resolv\.conf|mtab|machine-id|\.pwd\.lock)
     | etc/(?:passwd|group|shadow|gshadow|subuid|subgid)-       # copies of the file before the last change
     | etc/apt/sources\.list | etc/apt/sources\.list\.d/.+      # name the repository of the bootstrap
-    | etc/apt/apt\.conf\.d/99mmdebstrap
+    | etc/apt/apt\.conf\.d/99mmdebstrap | etc/dpkg/dpkg\.cfg\.d/99mmdebstrap
     | var/lib/dbus/machine-id
     | var/lib/apt/(?:lists|periodic|mirrors)/.+ | var/lib/apt/extended_states
     | var/lib/dpkg/(?:lock|lock-frontend|triggers/Lock|[a-z-]+-old) | var/lib/dpkg/updates/.+

@@ -11,11 +11,6 @@ from tare.software.recipe import CONTAINERS, recipe_files
 WORKER_PARTS = ("src/tare/__init__.py", "src/tare/worker", "src/tare/workloads")
 
 
-def software_code(*modules: str) -> list[str]:
-    """Return the files of the named modules of this package: what a rule's result depends on."""
-    return [f"src/tare/software/{module}.py" for module in modules]
-
-
 def get_recipe_files(recipe: str) -> list[str]:
     """Return every file of a recipe's folder; they all belong to the image."""
     return [str(path) for path in recipe_files(CONTAINERS / recipe)]
