@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 from tare import config as tare_config
 from tare import harness
 from tare.software.workflow import get_recipe_files as recipe_files
-from tare.software.workflow import get_wheel, software_code, worker_code
+from tare.software.workflow import get_wheel, worker_code
 from tare.workflow import announce, write_owner
 
 try:
@@ -64,6 +64,15 @@ def get_blocks(wildcards):
         for cell in CELLS
         for block in range(1, study.blocks + 1)
     ]
+
+
+def get_tables():
+    """The tables of the study."""
+    return expand(
+        "results/{study}/tables/{table}.parquet",
+        study=study.study,
+        table=["runs", "samples", "comparisons"],
+    )
 
 
 def get_figures():

@@ -1,17 +1,11 @@
 # The software of each stack: packages → base → image → root filesystem, and the same locks → the host's venv.
+# Code that builds is no input: what it builds is known by its content, and a mended download measures nothing anew.
 # Every rule ends with a status file, also when it failed: the report says why, and the rest goes on.
-from tare.software.workflow import (
-    get_recipe_files,
-    get_wheel,
-    software_code,
-    worker_code,
-)
 
 
 rule fetch_debs:
     input:
         lock=lambda wildcards: f"envs/{lock_of(wildcards)}.debs.lock",
-        code=software_code("apt", "debs", "locks"),
     output:
         "results/software/{stack}/debs.json",
     log:
@@ -27,7 +21,6 @@ rule fetch_debs:
 rule fetch_wheels:
     input:
         lock=lambda wildcards: f"envs/{lock_of(wildcards)}.lock.txt",
-        code=software_code("locks", "wheels"),
     output:
         "results/software/{stack}/wheels.json",
     log:
@@ -45,7 +38,6 @@ rule build_base:
         "results/software/base/debs.json",
         lock="envs/base.debs.lock",
         recipe="containers/base/Dockerfile",
-        code=software_code("base", "contents", "engine", "normalise"),
     output:
         "results/software/base/base.json",
     log:
@@ -64,10 +56,7 @@ rule build_image:
         locks=lambda wildcards: multiext(
             f"envs/{lock_of(wildcards)}", ".lock.txt", ".debs.lock"
         ),
-        recipe=lambda wildcards: get_recipe_files(recipe_of(wildcards)),
-        code=software_code(
-            "contents", "context", "docker_archive", "engine", "image", "normalise"
-        ),
+        recipe=lambda wildcards: recipe_files(recipe_of(wildcards)),
     output:
         "results/software/{stack}/image.json",
     log:
@@ -83,7 +72,6 @@ rule build_image:
 rule extract_rootfs:
     input:
         image="results/software/{stack}/image.json",
-        code=software_code("rootfs"),
     output:
         "results/software/{stack}/rootfs.json",
     log:
@@ -98,7 +86,6 @@ rule create_venv:
         locks=lambda wildcards: multiext(
             f"envs/{lock_of(wildcards)}", ".lock.txt", ".debs.lock", ".debs.in"
         ),
-        code=software_code("venv"),
     output:
         "results/software/{stack}/venv.json",
     log:
@@ -112,7 +99,6 @@ rule create_venv:
 rule build_worker:
     input:
         worker_code(),
-        code=software_code("worker_wheel"),
     output:
         get_wheel(),
     log:
