@@ -35,7 +35,7 @@ def end(pidfile: Path, how: signal.Signals) -> None:
 
 @pytest.fixture
 def second() -> Iterator[Daemon]:
-    """An engine with folders, socket and pid file of its own, without network, so that the running one is untouched."""
+    """An engine with folders, socket, pid file and network of its own, so that the running one is untouched."""
     folder = Path(tempfile.mkdtemp(prefix="tare-engine-"))
     daemon = Daemon(
         folder / "docker.pid",
@@ -43,6 +43,7 @@ def second() -> Iterator[Daemon]:
         f"unix://{folder}/s",
         folder / "log",
         ("--data-root", f"{folder}/data", "--bridge", "none", "--iptables=false", "--ip6tables=false"),
+        starter=("unshare", "--net"),  # --bridge none would delete the running engine's bridge
     )
     daemon.exec_root.mkdir()
     yield daemon
@@ -73,6 +74,7 @@ def dockerd(require: Callable[[str], None]) -> str:
 @pytest.mark.usefixtures("dockerd")
 def test_engine_is_started_again_after_kill_9(second: Daemon) -> None:
     before = engine_probe.probe()
+    bridge = Path("/sys/class/net/docker0").exists()
     said: list[str] = []
     engine.start(second, said.append)
     first = int(second.pidfile.read_text())
@@ -92,6 +94,7 @@ def test_engine_is_started_again_after_kill_9(second: Daemon) -> None:
     assert engine_probe.ask(second.address).answers
     assert int(second.pidfile.read_text()) not in (first, os.getpid())
     assert engine_probe.probe() == before, "the machine's own engine is untouched"
+    assert Path("/sys/class/net/docker0").exists() == bridge, "nor is its network"
 
 
 @pytest.mark.engine

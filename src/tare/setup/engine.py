@@ -27,6 +27,8 @@ class Daemon:
     address: str = f"unix://{engine_probe.DEFAULT_SOCKET}"
     log: Path = Path("/var/log/tare-dockerd.log")
     options: tuple[str, ...] = ()
+    #: what starts the engine, e.g. ("unshare", "--net") for one that must not touch the machine's network
+    starter: tuple[str, ...] = ()
 
 
 def process_name(pid: int, proc: Path = Path("/proc")) -> str | None:
@@ -103,7 +105,7 @@ def _launch(daemon: Daemon) -> int:
     program = shutil.which("dockerd", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if program is None:
         raise SetupError("dockerd is not installed; apt-get install docker.io")
-    argv = [program, "-H", daemon.address, "--pidfile", str(daemon.pidfile)]
+    argv = [*daemon.starter, program, "-H", daemon.address, "--pidfile", str(daemon.pidfile)]
     argv += ["--exec-root", str(daemon.exec_root), *daemon.options]
     daemon.log.parent.mkdir(parents=True, exist_ok=True)
     starter = [sys.executable, "-W", "ignore", "-c", _STARTER, str(daemon.log), *argv]
