@@ -29,7 +29,7 @@ include: "rules/report.smk"
 
 
 onstart:
-    write_owner()
+    begin()
 
 
 rule all:

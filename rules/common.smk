@@ -11,7 +11,7 @@ from tare import config as tare_config
 from tare import harness
 from tare.software.workflow import get_recipe_files as recipe_files
 from tare.software.workflow import get_wheel, worker_code
-from tare.workflow import announce, write_owner
+from tare.workflow import announce, begin
 
 try:
     study = tare_config.load(config)

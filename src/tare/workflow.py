@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def announce(study: Study) -> None:
     }
     os.environ[WORKFLOW_VARIABLE] = str(os.getpid())
     os.environ[PLAN_VARIABLE] = json.dumps(plan)
+
+
+def begin() -> None:
+    """Prepare this Snakemake process, when it starts to run jobs."""
+    # Snakemake's own handler waits for the running jobs, and hangs when they end by the same signal. Ended at once,
+    # as by Ctrl-C, a block is measured again; its run ends with the workflow.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    write_owner()
 
 
 def write_owner(path: Path = OWNER) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,14 +33,35 @@ class Checkout:
     path: Path
 
     def snakemake(self, *arguments: str, cores: str = "all") -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).parent / "snakemake"), "--cores", cores, *arguments]
+        """Run Snakemake to its end."""
+        command, environment = self._command(cores, arguments), self._environment()
+        return subprocess.run(
+            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    def start_snakemake(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake in a process group of its own; what it says goes to snakemake.log."""
+        with (self.path / "snakemake.log").open("w") as log:
+            return subprocess.Popen(
+                self._command("all", arguments),
+                cwd=self.path,
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+
+    @staticmethod
+    def _command(cores: str, arguments: Sequence[str]) -> list[str]:
+        return [str(Path(sys.executable).parent / "snakemake"), "--cores", cores, *arguments]
+
+    def _environment(self) -> dict[str, str]:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("TARE_", "SNAKEMAKE"))
         }
         environment["TARE_CACHE"] = str(self.path / "cache")
-        return subprocess.run(
-            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
+        return environment
 
     def would_run(self, *arguments: str) -> dict[str, int]:
         """Return rule → number of jobs of a dry run."""

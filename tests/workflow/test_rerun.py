@@ -169,4 +169,3 @@ def test_another_study_leaves_this_one_alone(study: Checkout) -> None:
     assert jobs["measure_block"] == CELLS * 8
     assert not {"build_image", "build_worker", "prepare_data", "create_venv"} & set(jobs)
     assert study.would_run() == {}
-
