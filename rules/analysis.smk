@@ -10,6 +10,8 @@ rule collect_tables:
         samples="results/{study}/tables/samples.parquet",
     log:
         "results/{study}/logs/collect_tables.log",
+    message:
+        "Collecting the blocks of {wildcards.study} into tables"
     script:
         "../scripts/collect_tables.py"
 
@@ -29,6 +31,8 @@ rule compare_runtimes:
         "results/{study}/logs/compare_runtimes.log",
     params:
         study=study.model_dump_json(),
+    message:
+        "Comparing the runtimes of {wildcards.study}"
     script:
         "../scripts/compare_runtimes.py"
 
@@ -65,6 +69,8 @@ rule plot_overhead:
         study=study.model_dump_json(),
         blocks=study.blocks,
         margin=study.margin,
+    message:
+        "Drawing the figure overhead of {wildcards.study}"
     script:
         "../scripts/plot_overhead.py"
 
@@ -98,6 +104,8 @@ rule plot_blocks:
         study=study.model_dump_json(),
         blocks=study.blocks,
         margin=study.margin,
+    message:
+        "Drawing the figure blocks of {wildcards.study}"
     script:
         "../scripts/plot_blocks.py"
 
@@ -131,6 +139,8 @@ rule plot_epochs:
         study=study.model_dump_json(),
         blocks=study.blocks,
         margin=study.margin,
+    message:
+        "Drawing the figure epochs of {wildcards.study}"
     script:
         "../scripts/plot_epochs.py"
 
@@ -167,6 +177,8 @@ rule plot_startup:
         study=study.model_dump_json(),
         blocks=study.blocks,
         margin=study.margin,
+    message:
+        "Drawing the figure startup of {wildcards.study}"
     script:
         "../scripts/plot_startup.py"
 
@@ -201,5 +213,7 @@ rule plot_breakdown:
         study=study.model_dump_json(),
         blocks=study.blocks,
         margin=study.margin,
+    message:
+        "Drawing the figure breakdown of {wildcards.study}"
     script:
         "../scripts/plot_breakdown.py"

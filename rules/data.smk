@@ -11,5 +11,7 @@ rule prepare_data:
     params:
         folder=lambda wildcards: getattr(study.data, wildcards.dataset),
         generator=GENERATOR,
+    message:
+        "Preparing the data set {wildcards.dataset}"
     script:
         "../scripts/prepare_data.py"

@@ -12,6 +12,8 @@ rule measure_block:
         machine=100,
     params:
         measuring=get_measuring,
+    message:
+        "Measuring {wildcards.cell}, block {wildcards.block}"
     shell:
         "python scripts/measure_block.py"
         " --study {wildcards.study:q} --cell {wildcards.cell:q} --block {wildcards.block}"

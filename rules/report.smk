@@ -24,11 +24,16 @@ rule write_report:
                 "claims",
                 "conditions",
                 "equality",
+                "incidents",
+                "markdown",
+                "medians",
                 "notes",
                 "pairing",
                 "report",
                 "study_data",
+                "terminal",
                 "units",
+                "userland",
                 "verdict",
                 "verify",
                 "view",
@@ -51,6 +56,8 @@ rule write_report:
         "results/{study}/logs/write_report.log",
     params:
         study=study.model_dump_json(),
+    message:
+        "Writing the report of {wildcards.study}"
     script:
         "../scripts/write_report.py"
 
@@ -68,5 +75,7 @@ rule verify_study:
         "results/{study}/logs/verify_study.log",
     params:
         study=study.model_dump_json(),
+    message:
+        "Checking that the study {wildcards.study} is whole"
     script:
         "../scripts/verify_study.py"

@@ -14,6 +14,8 @@ rule fetch_debs:
         recipe=recipe_of,
         lock=lock_of,
         base=study.software.base.model_dump(),
+    message:
+        "Fetching the Debian packages of {wildcards.stack}"
     script:
         "../scripts/fetch_debs.py"
 
@@ -29,6 +31,8 @@ rule fetch_wheels:
         recipe=recipe_of,
         lock=lock_of,
         base=study.software.base.model_dump(),
+    message:
+        "Fetching the wheels of {wildcards.stack}"
     script:
         "../scripts/fetch_wheels.py"
 
@@ -44,6 +48,8 @@ rule build_base:
         "results/software/base/logs/build_base.log",
     params:
         base=study.software.base.model_dump(),
+    message:
+        "Making the base image from Debian packages"
     script:
         "../scripts/build_base.py"
 
@@ -65,6 +71,8 @@ rule build_image:
         recipe=recipe_of,
         lock=lock_of,
         base=study.software.base.model_dump(),
+    message:
+        "Building the image of {wildcards.stack}"
     script:
         "../scripts/build_image.py"
 
@@ -76,6 +84,8 @@ rule extract_rootfs:
         "results/software/{stack}/rootfs.json",
     log:
         "results/software/{stack}/logs/extract_rootfs.log",
+    message:
+        "Extracting the root filesystem of {wildcards.stack}"
     script:
         "../scripts/extract_rootfs.py"
 
@@ -92,6 +102,8 @@ rule create_venv:
         "results/software/{stack}/logs/create_venv.log",
     params:
         lock=lock_of,
+    message:
+        "Making {wildcards.stack} ready on the host"
     script:
         "../scripts/create_venv.py"
 
@@ -103,5 +115,7 @@ rule build_worker:
         get_wheel(),
     log:
         "results/software/worker/logs/build_worker.log",
+    message:
+        "Building the worker wheel"
     script:
         "../scripts/build_worker.py"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 COPIED = (
     "Snakefile",
     "rules",
@@ -31,12 +31,15 @@ class Checkout:
     """A copy of the repository in which Snakemake can be asked and files can be changed."""
 
     path: Path
+    own_cache: bool = True
 
-    def snakemake(self, *arguments: str, cores: str = "all") -> subprocess.CompletedProcess[str]:
+    def snakemake(
+        self, *arguments: str, cores: str = "all", timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake to its end."""
         command, environment = self._command(cores, arguments), self._environment()
         return subprocess.run(
-            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     def start_snakemake(self, *arguments: str) -> subprocess.Popen[str]:
@@ -58,9 +61,10 @@ class Checkout:
 
     def _environment(self) -> dict[str, str]:
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("TARE_", "SNAKEMAKE"))
+            name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE") and (name == "TARE_CACHE" or not name.startswith("TARE_"))
         }
-        environment["TARE_CACHE"] = str(self.path / "cache")
+        if self.own_cache:
+            environment["TARE_CACHE"] = str(self.path / "cache")
         return environment
 
     def would_run(self, *arguments: str) -> dict[str, int]:
@@ -84,7 +88,7 @@ class Checkout:
         (self.path / name).write_text(text.replace(old, new))
 
 
-def copy_checkout(target: Path) -> Checkout:
+def copy_checkout(target: Path, own_cache: bool = True) -> Checkout:
     """Copy what the workflow needs, without results."""
     target.mkdir(parents=True)
     for name in COPIED:
@@ -93,4 +97,4 @@ def copy_checkout(target: Path) -> Checkout:
             shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
             shutil.copy2(source, target / name)
-    return Checkout(target)
+    return Checkout(target, own_cache)
