@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from snakemake.utils import update_config
 
-from tare.analysis import publish, report
+from tare.analysis import publish, terminal
 from tare.config import ConfigError, Study, load
 from tare.records import RecordError
 
@@ -47,7 +47,7 @@ def main() -> int:
     except (ConfigError, RecordError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(report.terminal(data, str(page)), end="")
+    print(terminal.terminal(data, str(page)), end="")
     return 0
 
 

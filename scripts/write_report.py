@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.analysis import publish, report
+from tare.analysis import publish, report, terminal
 from tare.analysis.study_data import StudyData
 from tare.config import Study
 
@@ -19,7 +19,7 @@ def main() -> None:
     data = StudyData.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
     figures = {name: Path(getattr(source, name)).read_text(encoding="utf-8") for name in report.FIGURES}
     publish.write(data, figures, Path(snakemake.output.page), Path(snakemake.output.summary))
-    text = report.terminal(data, snakemake.output.page)
+    text = terminal.terminal(data, snakemake.output.page)
     Path(snakemake.log[0]).write_text(text, encoding="utf-8")
     print(f"\n{text}", file=sys.stderr, flush=True)
 

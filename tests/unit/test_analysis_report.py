@@ -10,9 +10,11 @@ from tare.analysis import report
 from tare.analysis.answer import answer
 from tare.analysis.claims import findings
 from tare.analysis.figures.style import VERDICT_MARK
-from tare.analysis.notes import block_list, incidents, noise_floor
+from tare.analysis.incidents import incidents
+from tare.analysis.notes import block_list, noise_floor
 from tare.analysis.publish import from_blocks, publish
-from tare.analysis.view import lines, numbered
+from tare.analysis.terminal import terminal
+from tare.analysis.view import groups, lines, remarks
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -101,17 +103,21 @@ def test_all_five_figures_are_inside(page):
 def test_the_answer_comes_first(page, data):
     first, second = answer(data)
     assert first == (
-        "In docker the work costs +2.1 % to +2.5 % against the host (isolation + userland): "
-        "of 11 comparisons, 4 are equivalent within ±5 % and 7 not comparable."
+        "Docker against the host (isolation + userland): in steady work 2 of 9 comparisons are equivalent "
+        "within ±5 % (intervals within [+0.34 %, +4.0 %]) and 7 not comparable; the first epoch is equivalent "
+        "within ±5 % (2 comparisons, intervals within [+0.34 %, +3.9 %]); starting is slower (2 comparisons, "
+        "intervals within [× 6.72, × 15.2], median to the first instruction 21.2 ms on the host and 319 ms in "
+        "docker)."
     )
-    assert second.startswith(
-        "In docker the work costs +0.62 % to +3.8 % against chroot (isolation): of 11 comparisons, "
-    )
-    assert second.endswith(
-        "; starting a process takes 21.2 ms on the host, 22.1 ms in chroot and 317 ms in docker (median)."
+    assert second == (
+        "Docker against chroot (isolation): in steady work 6 of 9 comparisons are equivalent within ±5 % "
+        "(intervals within [−1.4 %, +4.0 %]) and 3 inconclusive; the first epoch is equivalent within ±5 % "
+        "(2 comparisons, intervals within [−1.0 %, +4.0 %]); starting is slower (2 comparisons, intervals "
+        "within [× 6.57, × 14.5])."
     )
     said = page.text.replace("\u00a0", " ")
-    assert said.index(first) < said.index(second) < said.index("Verdicts")
+    assert said.index(first) < said.index(second) < said.index("Disturbed: 4 of 80 runs that count")
+    assert said.index("Disturbed: 4 of 80") < said.index("Cost ratio of the first")
 
 
 def test_every_row_is_there_with_its_verdict(page, data):
@@ -135,15 +141,21 @@ def test_a_line_in_full(data):
         "equivalent",
         "measurable: +2.2 %",
     )
-    assert (line.label, line.control, line.blocks, line.figure) == (
-        "userland",
-        "−0.24 % [−1.2 %, +0.77 %]",
-        "5 of 5",
-        "startup",
-    )
-    assert line.remarks == (
-        "chroot and host differ in userland: process.interpreter.version (3.11.9 ≠ 3.11.2)",
-    )
+    assert (line.label, line.blocks, line.figure, line.warnings) == ("userland", "5 of 5", "startup", ())
+    assert line.brief == "≈ equivalent +2.2 % [+1.0 %, +3.5 %]"
+
+
+def test_a_group_in_full(data):
+    group = next(one for one in groups(data) if (one.cell, one.what) == ("hpcc", "HPL"))
+    assert group.medians == (("host", "–"), ("chroot", "92.1 Gflop/s"), ("docker", "89.0 Gflop/s"))
+    assert group.control == ("−0.74 %", "[−1.8 %, +0.33 %]")
+    assert group.warnings == ()
+    assert [line.pair for line in group.lines] == ["docker ÷ host", "docker ÷ chroot", "chroot ÷ host"]
+    assert [line.brief for line in group.lines] == [
+        "✕ not comparable (0 usable blocks, 2 are needed)",
+        "≈ equivalent +1.7 % [+0.15 %, +3.2 %]",
+        "✕ not comparable (0 usable blocks, 2 are needed)",
+    ]
 
 
 def test_docker_on_host_is_labelled(data):
@@ -155,16 +167,14 @@ def test_docker_on_host_is_labelled(data):
     }
 
 
-def test_remarks_name_blocks_that_do_not_count_or_were_disturbed(data):
-    remarks = numbered(lines(data))
-    assert (
-        "blocks 1–5 do not count: host: skipped (package hpcc is not installed; run: apt-get install hpcc)"
-        in remarks
-    )
-    assert "block 3 does not count: docker: failed (out of memory: killed by the kernel (SIGKILL))" in remarks
-    assert "block 4: disturbed in every attempt; the last attempt is kept and counts" in remarks
-    assert "the noise floor [−5.8 %, +2.1 %] is wider than the margin ±5 %: raise `blocks`" in remarks
-    assert list(remarks.values()) == list(range(1, len(remarks) + 1))
+def test_warnings_are_said_once_with_how_many_verdicts_they_concern(page, data):
+    assert remarks(groups(data)) == {
+        "blocks 1–5 do not count: host: skipped (package hpcc is not installed; run: apt-get install hpcc)": 14,
+        "the noise floor (the control's interval) is wider than the margin ±5 %: raise `blocks`": 3,
+        "block 4: disturbed in every attempt; the last attempt is kept and counts": 6,
+        "block 3 does not count: docker: failed (out of memory: killed by the kernel (SIGKILL))": 4,
+    }
+    assert "raise `blocks` (3 of 39 verdicts)" in page.text
 
 
 def test_nothing_that_went_wrong_is_hidden(page, data):
@@ -177,19 +187,22 @@ def test_nothing_that_went_wrong_is_hidden(page, data):
         ("disturbed", "train-torch-fcn5", "host", (2, 4), 3),
     ]
     for one in incidents(data.runs):
-        assert one.reason in page.text
+        runs = "1 run" if one.runs == 1 else f"{one.runs} runs"
+        assert (
+            f"{one.kind}: {one.cell} in {one.runtime}, {block_list(one.blocks)} ({runs}): {one.reason}"
+            in page.text
+        )
 
 
 def test_claims_that_the_cells_speak_to(page, data):
     found = {one.id: one for one in findings(data)}
     assert sorted(found) == ["X1", "X7"]
     assert (
-        found["X1"].measured
-        == "docker ÷ chroot (isolation): hpcc hpl_flops +1.7 % [+0.15 %, +3.2 %] equivalent"
+        found["X1"].measured == "docker ÷ chroot (isolation): hpcc HPL: equivalent +1.7 % [+0.15 %, +3.2 %]"
     )
     assert found["X1"].verdict == "supported here"
     assert found["X7"].measured.startswith(
-        "docker ÷ host (isolation + userland): train-torch-fcn5 epoch_seconds +2.5 %"
+        "docker ÷ host (isolation + userland): train-torch-fcn5 first epoch: equivalent +2.5 % ["
     )
     assert found["X7"].claim in page.text
 
@@ -224,33 +237,34 @@ def test_hostile_texts_are_only_text(tmp_path):
     assert '<script>alert("1")</script> | [x](javascript:1) `' in found.text
     summary = report.markdown(data)
     assert "\n# heading" not in summary
-    assert r"\<script\>" in summary
-    rows = [line for line in summary.splitlines() if line.startswith("| failed")]
-    assert len(rows) == 1
-    assert len(re.findall(r"(?<!\\)\|", rows[0])) == 7
+    told = [line for line in summary.splitlines() if line.startswith("- failed")]
+    assert told == [
+        "- failed: startup: 2 of 8 runs (docker; blocks 1–2), "
+        r'\<script>alert("1")\</script> \| \[x](javascript:1) \` # heading'
+    ]
 
 
 def test_markdown_tables_are_whole(data):
     text = report.markdown(data)
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    verdicts = [line for line in table if " ÷ " in line and not line.startswith(("| X1", "| X7"))]
-    assert len(verdicts) == 39
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in verdicts} == {10}
+    verdicts = [line for line in text.splitlines() if line.startswith(("| startup", "| hpcc", "| train"))]
+    assert len(verdicts) == 13
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in verdicts} == {8}
     assert (
-        "| startup | request to first instruction | docker ÷ chroot, isolation "
-        "| × 14.3 | \\[× 14.2, × 14.5\\] | ▲ slower |"
+        "| cell | what | docker ÷ host | docker ÷ chroot | chroot ÷ host | control | medians: host, chroot, docker |"
+        "\n|---|---|---|---|---|---|---|\n"
+        "| startup | request to first instruction | ▲ slower × 15.0 [× 14.9, × 15.2] | ▲ slower × 14.3 "
+        "[× 14.2, × 14.5] | ▲ slower +5.0 % [+3.8 %, +6.3 %] | −0.24 % [−1.2 %, +0.77 %] "
+        "| 21.2 ms, 22.6 ms, 319 ms |\n"
     ) in text
-    assert "| startup | request to first instruction | chroot ÷ host, userland | +5.0 % " in text
-    assert "6. block 3 does not count: docker: failed" in text
 
 
-def test_terminal_summary(data):
-    text = report.terminal(data, "results/quick/report.html")
-    assert max(map(len, text.splitlines())) <= 110
-    assert text.startswith("Study quick, 20 of 20 blocks. In docker the work costs")
-    assert "  request to first instruction  docker ÷ chroot  × 14.3   [× 14.2, × 14.5]    ▲ slower\n" in text
-    assert "  skipped: hpcc in host, blocks 1–5 (5 runs): package hpcc is not installed" in text
-    assert text.endswith("Report: results/quick/report.html\n")
+def test_markdown_is_short_and_has_no_needless_escapes(data):
+    text = report.markdown(data)
+    assert len(text.splitlines()) <= 60
+    assert "\\" not in text
+    assert "\n\n\n" not in text
+    for heading in ("# Study", "## Verdicts", "## Not as planned", "## Claims"):
+        assert f"\n\n{heading}" in f"\n\n{text}"
 
 
 def test_an_empty_study():
@@ -260,7 +274,7 @@ def test_an_empty_study():
     assert "No block has been measured yet, so there is no answer." in found.text
     assert "Not measured: startup blocks 1–5; hpcc blocks 1–5;" in found.text
     assert "No comparison yet." in report.markdown(data)
-    assert "No comparison yet." in report.terminal(data, "x")
+    assert "No comparison yet." in terminal(data, "x")
     assert noise_floor(data) is None
     assert findings(data) == []
 
@@ -273,7 +287,9 @@ def test_a_partial_study_says_how_much_is_there(tmp_path):
         if key[0] == "startup" and key[1] < 4
     }
     data = study_data(some, of, tmp_path / "blocks", partial=True)
-    assert answer(data)[0].startswith("Partial, 3 of 20 blocks: in docker starting costs × 6.")
+    assert answer(data)[0].startswith(
+        "Partial, 3 of 20 blocks: docker against the host (isolation + userland): starting is slower (2 comparisons, "
+    )
     found = Page(report.html(data, {}))
     assert "partial, 3 of 20 blocks" in found.text
     assert "2 blocks of 5 not measured yet" in found.text
@@ -320,7 +336,7 @@ def test_different_software_is_said_and_no_overhead(tmp_path):
     )
     line = lines(data)[0]
     assert (line.pair, line.cost, line.interval, line.verdict) == (
-        "docker ÷ chroot",
+        "docker ÷ host",
         "–",
         "",
         "not comparable",
@@ -328,7 +344,7 @@ def test_different_software_is_said_and_no_overhead(tmp_path):
     assert line.explained == "different software or work: software.hpcc (1.5.0 ≠ 1.4)"
     assert (
         answer(data)[0]
-        == "In docker against the host (isolation + userland) none of 2 comparisons is possible."
+        == "Docker against the host (isolation + userland): none of 2 comparisons is possible."
     )
 
 
@@ -347,7 +363,7 @@ def test_two_machines_are_told_apart(tmp_path):
     assert "on aaaa" in found.text
     assert "machine_id bbbb" in found.text
     assert answer(data)[0].startswith("On 2 machines, never mixed: ")
-    assert "startup on bbbb" in report.terminal(data, "x")
+    assert "startup on bbbb" in terminal(data, "x")
 
 
 def test_software_that_changed_between_blocks_is_a_warning(tmp_path):
@@ -375,13 +391,14 @@ def test_perfect_agreement_and_odd_controls_are_doubted(tmp_path):
             sample["value"] = 1.1 if run["role"] == "control" else 1.0
 
     blocks = {("startup", n): synthetic.block(of, of.expand()[0], n, change=exact) for n in (1, 2, 3)}
-    warnings = lines(study_data(blocks, of, tmp_path))[0].warnings
-    assert any(
-        text.startswith("all blocks gave exactly the same ratio: suspiciously perfect") for text in warnings
+    group = groups(study_data(blocks, of, tmp_path))[0]
+    assert group.lines[0].warnings == (
+        "all blocks gave exactly the same ratio: suspiciously perfect, look at the samples before believing it",
     )
-    assert (
-        "the control differs from itself, [+10.0 %, +10.0 %]: something other than the runtime acts on these blocks"
-        in warnings
+    assert group.control == ("+10.0 %", "[+10.0 %, +10.0 %]")
+    assert group.warnings == (
+        "the control differs from itself: something other than the runtime acts on these blocks",
+        "the noise floor (the control's interval) is wider than the margin ±5 %: raise `blocks`",
     )
 
 

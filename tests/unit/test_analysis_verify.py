@@ -116,7 +116,7 @@ def test_report_now_of_what_is_finished(tmp_path, report_now):
     )
     status, out, err = report_now("--config", "mine.yaml")
     assert (status, err) == (0, "")
-    assert out.startswith("Study half, partial, 2 of 3 blocks. Partial, 2 of 3 blocks: in docker")
+    assert out.startswith("Study half.\nPartial, 2 of 3 blocks: docker against the host ")
     assert out.endswith("Report: results/half/partial/report.html\n")
     folder = tmp_path / "results" / "half" / "partial"
     assert "partial, 2 of 3 blocks" in (folder / "report.html").read_text()

@@ -1,18 +1,23 @@
-"""The answer in two sentences: what the container costs in all, and what isolation and starting cost."""
+"""The answer in two sentences: verdict first, numbers second; first the total, then what isolation alone does to it.
+
+A comparison without a verdict gives no number here: its point estimate is not a cost.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from statistics import median
 
 from tare.analysis import units, verdict
+from tare.analysis.medians import medians
 from tare.analysis.pairing import Row
-from tare.analysis.study_data import StudyData, ok_runs
+from tare.analysis.study_data import StudyData, label
 from tare.records import VERDICTS
 
 _THE = {"host": "the host"}
-_FIRST = (("docker", "host"), ("docker", "chroot"))
+_PHASES = {"steady": "steady work", "first": "the first epoch", "startup": "starting"}
+#: more comparisons than this are not named one by one
+_MOST_NAMED = 2
 
 
 def answer(data: StudyData) -> tuple[str, str]:
@@ -21,11 +26,8 @@ def answer(data: StudyData) -> tuple[str, str]:
         return "No block has been measured yet, so there is no answer.", "Start the study to get one."
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in data.comparisons):
         return _nothing(data)
-    first, *others = [_about(data, *pair) for pair in _pairs(data)]
-    starting = _starting(data)
-    parts = [*others, *([starting] if starting else [])]
-    second = "; ".join(parts) or "no other pair was compared"
-    return _sentence(f"{_prefix(data)}{first}"), _sentence(second)
+    first, *others = [_about(data, *pair) for pair in data.pairs[:2]]
+    return _sentence(f"{_prefix(data)}{first}"), _sentence("; ".join(others) or "no other pair was compared")
 
 
 def _prefix(data: StudyData) -> str:
@@ -34,68 +36,109 @@ def _prefix(data: StudyData) -> str:
     return partial + (f"on {machines} machines, never mixed: " if machines > 1 else "")
 
 
-def _pairs(data: StudyData) -> list[tuple[str, str]]:
-    """Return up to two pairs: docker ÷ host, then docker ÷ chroot, where the study has them; else its own order."""
-    configured: list[tuple[str, str]] = [(pair.treatment, pair.reference) for pair in data.study.comparisons]
-    return [*[pair for pair in _FIRST if pair in configured], *[p for p in configured if p not in _FIRST]][:2]
-
-
 def _about(data: StudyData, treatment: str, reference: str) -> str:
+    """Return one sentence on a pair: what is open first, then each kind of work with its verdict."""
     rows = [row for row in data.comparisons if (row["treatment"], row["reference"]) == (treatment, reference)]
-    work = [row for row in rows if row["phase"] != "startup"] or rows
-    what = "the work" if work and work[0]["phase"] != "startup" else "starting"
-    label = verdict.treatment_label(treatment, reference)
-    comparable = [row["ratio"] for row in work if row["verdict"] != verdict.NOT_COMPARABLE]
-    against = f"against {_THE.get(reference, reference)} ({label})"
-    if not comparable:
-        return f"in {treatment} {against} none of {units.count(len(work), 'comparison')} is possible"
-    ends = list(dict.fromkeys(map(units.percent, (min(comparable), max(comparable)))))
-    return f"in {treatment} {what} costs {' to '.join(ends)} {against}: of {tally(work)}"
+    pair = f"{treatment} against {_THE.get(reference, reference)}"
+    pair += f" ({verdict.treatment_label(treatment, reference)})"
+    if all(row["verdict"] == verdict.NOT_COMPARABLE for row in rows):
+        return f"{pair}: none of {units.count(len(rows), 'comparison')} is possible"
+    by_kind = {name: [row for row in rows if row["phase"] == phase] for phase, name in _PHASES.items()}
+    undecided = [name for name, of_kind in by_kind.items() if _mostly_open(of_kind)]
+    decided = [_kind(data, name, of) for name, of in by_kind.items() if of and name not in undecided]
+    if not undecided:
+        return f"{pair}: {'; '.join(decided)}"
+    open_rows = [row for name in undecided for row in by_kind[name]]
+    return "; ".join(
+        [f"no verdict yet on {units.join(undecided)} in {pair}: {_why_open(open_rows)}", *decided]
+    )
+
+
+def _mostly_open(rows: Sequence[Row]) -> bool:
+    verdicts = [str(row["verdict"]) for row in rows if row["verdict"] != verdict.NOT_COMPARABLE]
+    return 2 * verdicts.count(verdict.INCONCLUSIVE) > len(verdicts)
+
+
+def _why_open(rows: Sequence[Row]) -> str:
+    """Return why there is no verdict, and the verdicts that there are all the same."""
+    loose = [row for row in rows if row["verdict"] == verdict.INCONCLUSIVE]
+    wide = sum(not verdict.only_corrected(row) for row in loose)
+    margin = units.margin(rows[0]["margin"])
+    if 2 * wide <= len(loose):
+        reason = "most intervals alone would decide, but the corrected p values do not"
+    else:
+        reason = f"{'the' if wide == len(loose) else 'most'} intervals reach beyond the margin {margin}"
+    return f"{reason} ({tally(rows)})"
+
+
+def _kind(data: StudyData, name: str, rows: Sequence[Row]) -> str:
+    """Return the verdict on one kind of work, e.g. ``starting is slower (2 comparisons, intervals within …)``."""
+    verdicts = {row["verdict"] for row in rows}
+    number = units.count(len(rows), "comparison")
+    seen = _start_medians(data, rows)
+    if len(verdicts) > 1:
+        return f"in {name} {tally(rows)}{f' ({seen})' if seen else ''}"
+    only = verdicts.pop()
+    if only == verdict.NOT_COMPARABLE:
+        return f"{name} cannot be compared ({number})"
+    margin = f" within {units.margin(rows[0]['margin'])}" if only == verdict.EQUIVALENT else ""
+    parts = [number, _bounds(rows), *([seen] if seen else [])]
+    return f"{name} is {only}{margin} ({', '.join(parts)})"
 
 
 def tally(rows: Sequence[Row]) -> str:
-    """Return how many comparisons got which verdict, with the largest ratio of those slower and faster."""
+    """Return how many comparisons got which verdict, with the bounds of the intervals of those that are decided."""
     counts = Counter(row["verdict"] for row in rows)
-    parts: list[str] = []
-    for name in VERDICTS:
-        if counts[name]:
-            verb = ("is " if counts[name] == 1 else "are ") if not parts else ""
-            parts.append(
-                f"{counts[name]} {verb}{_verdict(name, [row for row in rows if row['verdict'] == name])}"
-            )
-    return f"{units.count(len(rows), 'comparison')}, {_join(parts)}" if parts else "0 comparisons"
+    there = [name for name in VERDICTS if counts[name]]
+    parts = [_verdict(name, [row for row in rows if row["verdict"] == name]) for name in there]
+    number = units.count(len(rows), "comparison")
+    if len(rows) == 1:
+        return f"the one comparison is {parts[0]}"
+    if len(there) == 1:
+        return f"all {number} are {parts[0]}"
+    first = f"{counts[there[0]]} of {number} {'is' if counts[there[0]] == 1 else 'are'} {parts[0]}"
+    others = (f"{counts[name]} {words}" for name, words in zip(there[1:], parts[1:], strict=True))
+    return units.join([first, *others])
 
 
-def _verdict(name: str, rows: list[Row]) -> str:
+def _verdict(name: str, rows: Sequence[Row]) -> str:
     if name == verdict.EQUIVALENT:
-        return f"equivalent within {units.margin(rows[0]['margin'])}"
+        return f"equivalent within {units.margin(rows[0]['margin'])} ({_bounds(rows)})"
     if name not in (verdict.SLOWER, verdict.FASTER):
         return name
-    most = (max if name == verdict.SLOWER else min)(rows, key=lambda row: row["ratio"])
-    which = "" if len(rows) == 1 else "up to "
-    return f"{name} ({which}{units.percent(most['ratio'])}, {most['cell']}: {most['metric']})"
+    if len(rows) > _MOST_NAMED:
+        return f"{name} ({_bounds(rows)})"
+    named = (f"{row['cell']} {label(row)} {units.interval(row['ci_low'], row['ci_high'])}" for row in rows)
+    return f"{name} ({', '.join(named)})"
+
+
+def _bounds(rows: Sequence[Row]) -> str:
+    """Return the widest bounds of the 90 % intervals."""
+    low, high = min(row["ci_low"] for row in rows), max(row["ci_high"] for row in rows)
+    return f"{'interval' if len(rows) == 1 else 'intervals within'} {units.interval(low, high)}"
+
+
+def _start_medians(data: StudyData, rows: Sequence[Row]) -> str:
+    """Return the median times to the first instruction when the leading pair has a verdict on them, else nothing."""
+    pair = data.pairs[0]
+    starts = [
+        row
+        for row in rows
+        if row["metric"] == "start_seconds" and (row["treatment"], row["reference"]) == pair
+    ]
+    if len(starts) != 1 or starts[0]["verdict"] in (verdict.INCONCLUSIVE, verdict.NOT_COMPARABLE):
+        return ""
+    found = medians(data, starts[0])
+    return "median to the first instruction " + units.join(
+        [
+            f"{units.quantity(found[side], 's')} {'on the host' if side == 'host' else f'in {side}'}"
+            for side in (starts[0]["reference"], starts[0]["treatment"])
+        ]
+    )
 
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _join(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _starting(data: StudyData) -> str | None:
-    """Return the median time to the first instruction in each runtime, over all cells of one machine."""
-    if len(data.machines) != 1:
-        return None
-    parts = []
-    counted = [one for one, counts in data.attempts if counts]
-    for runtime in data.study.runtimes:
-        times = [t for run in ok_runs(counted, runtime) if (t := run["seconds_to_start"]) is not None]
-        if times:
-            where = "on the host" if runtime == "host" else f"in {runtime}"
-            parts.append(f"{units.quantity(median(times), 's')} {where}")
-    return f"starting a process takes {_join(parts)} (median)" if parts else None
 
 
 def _nothing(data: StudyData) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tare.analysis import units, verdict
 from tare.analysis.pairing import Row
-from tare.analysis.study_data import StudyData
+from tare.analysis.study_data import StudyData, label
 from tare.analysis.verdict import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_COMPARABLE, SLOWER
 
 SUPPORTED, CONTRADICTED, OPEN = "supported here", "contradicted here", "open"
@@ -95,8 +95,10 @@ def _rows(data: StudyData, claim: Claim) -> tuple[list[Row], str]:
 
 
 def _measured(rows: Sequence[Row]) -> str:
-    return "; ".join(
-        f"{row['cell']} {row['metric']} {units.percent(row['ratio'])} "
-        f"{units.interval(row['ci_low'], row['ci_high'])} {row['verdict']}"
-        for row in rows
-    )
+    """Return verdict and interval of every row; the ratio only where there is a verdict on it."""
+    parts = []
+    for row in rows:
+        ratio = "" if row["verdict"] == INCONCLUSIVE else f" {units.percent(row['ratio'])}"
+        interval = units.interval(row["ci_low"], row["ci_high"])
+        parts.append(f"{row['cell']} {label(row)}: {row['verdict']}{ratio} {interval}")
+    return "; ".join(parts)

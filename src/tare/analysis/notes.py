@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tare.analysis import units
 from tare.analysis.pairing import CONTROL, BlockRatio, Evidence, Row, is_disturbed
-from tare.analysis.study_data import StudyData, short
+from tare.analysis.study_data import StudyData, label, short
 
 _SOFTWARE = (("image_digest", "image"), ("worker_sha256", "worker"), ("lock_sha256", "lock"))
 FEW_BLOCKS = 3
 
 
-@dataclass(frozen=True)
-class Incident:
-    """Runs of one cell and runtime that share a fate: a status other than ok, or a flag, and the same reason."""
-
-    kind: str  # failed, invalid, skipped, disturbed, flagged
-    cell: str
-    runtime: str
-    reason: str
-    blocks: tuple[int, ...]
-    runs: int
-
-
 def warnings(data: StudyData, row: Row, evidence: Evidence) -> list[str]:
-    """Return the warnings of one comparison; each gives what was found and what it means."""
+    """Return the warnings of one comparison, the control's left out; each says what was found and what it means."""
     found = list(_blocks(data, evidence))
     if row["ratio"] is None:
         return found
-    found += [*_noise(row), *_software(evidence), *_flags(evidence.usable)]
+    found += [*_software(evidence), *_flags(evidence.usable)]
     if row["ci_low"] == row["ci_high"]:
         found.append(
             "all blocks gave exactly the same ratio: suspiciously perfect, look at the samples before believing it"
@@ -61,25 +48,29 @@ def _blocks(data: StudyData, evidence: Evidence) -> Iterable[str]:
         yield f"the interval rests on {usable} blocks only: its width is itself uncertain; raise `blocks`"
 
 
-def _noise(row: Row) -> Iterable[str]:
+def control_warnings(row: Row) -> list[str]:
+    """Return what the control of a metric warns of; its interval is shown beside, so the texts repeat themselves."""
     low, high = row["noise_ci_low"], row["noise_ci_high"]
     if low is None or high is None:
-        yield "no control: the noise floor is unknown"
-        return
-    shown = units.interval(low, high)
+        return ["no control: the noise floor is unknown"]
+    found = []
     if not low <= 1 <= high:
-        yield f"the control differs from itself, {shown}: something other than the runtime acts on these blocks"
+        found.append("the control differs from itself: something other than the runtime acts on these blocks")
     if low < 1 / (1 + row["margin"]) or high > 1 + row["margin"]:
-        yield f"the noise floor {shown} is wider than the margin {units.margin(row['margin'])}: raise `blocks`"
+        margin = units.margin(row["margin"])
+        found.append(
+            f"the noise floor (the control's interval) is wider than the margin {margin}: raise `blocks`"
+        )
+    return found
 
 
 def _software(evidence: Evidence) -> Iterable[str]:
     for side, name in enumerate((evidence.reference, evidence.treatment)):
         runs = [run for one in evidence.usable if (run := one.runs[side]) is not None]
-        for column, label in _SOFTWARE:
+        for column, what in _SOFTWARE:
             values = sorted({short(run[column]) for run in runs if run[column]})
             if len(values) > 1:
-                yield f"{name}: the {label} changed between blocks ({', '.join(values)}); measure them again"
+                yield f"{name}: the {what} changed between blocks ({', '.join(values)}); measure them again"
 
 
 def _flags(usable: Sequence[BlockRatio]) -> Iterable[str]:
@@ -92,26 +83,6 @@ def _flags(usable: Sequence[BlockRatio]) -> Iterable[str]:
         yield f"{flag} ({units.count(number, 'run')})"
 
 
-def incidents(runs: Iterable[Row]) -> list[Incident]:
-    """Return everything that went wrong or was flagged in any run of any attempt, alike ones together."""
-    grouped: dict[tuple[str, str, str, str], list[int]] = defaultdict(list)
-    for run in runs:
-        if run["status"] != "ok":
-            reason = "; ".join(run["reasons"] or ()) or "no reason recorded"
-            grouped[(run["status"], run["cell"], run["runtime"], reason)].append(run["block"])
-        for flag in run["flags"] or ():
-            kind = "disturbed" if is_disturbed({"flags": [flag]}) else "flagged"
-            text = flag.removeprefix("disturbed").lstrip(": ") if kind == "disturbed" else flag
-            grouped[(kind, run["cell"], run["runtime"], text or "no reason recorded")].append(run["block"])
-    order = ("failed", "invalid", "skipped", "disturbed", "flagged")
-    return [
-        Incident(kind, cell, runtime, reason, tuple(sorted(set(blocks))), len(blocks))
-        for (kind, cell, runtime, reason), blocks in sorted(
-            grouped.items(), key=lambda item: (order.index(item[0][0]), item[0][1:], item[1])
-        )
-    ]
-
-
 def noise_floor(data: StudyData) -> str | None:
     """Return one sentence on the widest control interval outside start-up, or None without a control."""
     measured = [row for row in data.comparisons if row["noise_ratio"] is not None]
@@ -122,8 +93,18 @@ def noise_floor(data: StudyData) -> str | None:
     return (
         f"Noise floor: {data.study.control_runtime()} against itself in the same blocks; widest interval "
         f"{units.interval(widest['noise_ci_low'], widest['noise_ci_high'])} "
-        f"({widest['cell']}, {widest['metric']})."
+        f"({widest['cell']}, {label(widest)})."
     )
+
+
+def disturbed_share(data: StudyData) -> str | None:
+    """Return one sentence on how many of the runs that count were disturbed, or None for none."""
+    counted = [run for one, counts in data.attempts if counts for run in one.runs.values()]
+    number = sum(map(is_disturbed, counted))
+    if not number:
+        return None
+    runs = units.count(len(counted), "run")
+    return f"Disturbed: {number} of {runs} that count; a quieter machine narrows the intervals."
 
 
 def block_list(blocks: Sequence[int]) -> str:

@@ -1,11 +1,9 @@
-"""The report: one self-contained HTML page, its summary as Markdown, and the same as plain text for the terminal."""
+"""The report: one self-contained HTML page, and its summary as Markdown."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,9 @@ import jinja2
 from markupsafe import Markup
 
 import tare
-from tare.analysis import claims, conditions, notes, units, verify, view
+from tare.analysis import claims, conditions, incidents, notes, units, userland, verify, view
 from tare.analysis.answer import answer
+from tare.analysis.markdown import cell_text
 from tare.analysis.study_data import StudyData, short
 
 FIGURES: Mapping[str, str] = {
@@ -51,14 +50,17 @@ def _render(template: str, data: StudyData, figures: Mapping[str, Markup], autoe
         "short": short,
         "blocks": notes.block_list,
         "cell_text": cell_text,
-        "nobreak": nobreak,
+        "nobreak": units.nobreak,
     }
     return environment.get_template(template).render(context(data), figures=figures)
 
 
 def context(data: StudyData) -> dict[str, Any]:
     """Return everything the templates show."""
-    shown = view.lines(data)
+    shown = view.groups(data)
+    lines = [line for group in shown for line in group.lines]
+    pairs = [f"{treatment} ÷ {reference}" for treatment, reference in data.pairs]
+    remarks = view.remarks(shown)
     return {
         "study": data.study,
         "version": tare.__version__,
@@ -66,10 +68,15 @@ def context(data: StudyData) -> dict[str, Any]:
         "partial": data.partial or bool(data.missing),
         "missing": verify.missing(data),
         "answer": answer(data),
-        "noise_floor": notes.noise_floor(data),
-        "lines": shown,
-        "remarks": view.numbered(shown),
-        "incidents": notes.incidents(data.runs),
+        "notes": [text for text in (notes.noise_floor(data), notes.disturbed_share(data)) if text],
+        "groups": shown,
+        "lines": lines,
+        "pairs": pairs,
+        "worthwhile": view.WORTHWHILE_BLOCKS,
+        "remarks": remarks,
+        "remark_number": {text: number for number, text in enumerate(remarks, 1)},
+        "userland": userland.differences(data),
+        "troubles": incidents.troubles(data),
         "claims": claims.findings(data),
         "cells": conditions.cells(data),
         "machines": conditions.machines(data),
@@ -89,57 +96,3 @@ def inline_svg(svg: str, name: str, label: str) -> str:
     element = re.sub(r'href="#', f'href="#{name}-', element)
     element = re.sub(r"url\(#", f"url(#{name}-", element)
     return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-
-
-def nobreak(text: str) -> str:
-    """Return ``text`` with number and unit kept on one line."""
-    return re.sub(r"(?<=\d) (?=[^\s\d]{1,2}\b|%)", "\u00a0", text)
-
-
-def cell_text(text: str) -> str:
-    """Return ``text`` safe inside one cell of a Markdown table: no line breaks, no bars, no markup of its own."""
-    flat = " ".join(text.split())
-    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", flat)
-
-
-def terminal(data: StudyData, page: str) -> str:
-    """Return the summary as plain text of at most 110 columns, the path of the page at its end."""
-    first, second = answer(data)
-    shown = [*textwrap.wrap(f"Study {data.study.study}, {data.progress()}. {first} {second}", 110)]
-    floor = notes.noise_floor(data)
-    shown += textwrap.wrap(floor, 110) if floor else []
-    shown += ["", *_table(view.lines(data))]
-    incidents = notes.incidents(data.runs)
-    if incidents:
-        shown += ["", "Not as planned:"]
-    for one in incidents:
-        words = (
-            f"{one.kind}: {one.cell} in {one.runtime}, {notes.block_list(one.blocks)} "
-            f"({units.count(one.runs, 'run')}): {one.reason}"
-        )
-        shown += textwrap.wrap(words, 108, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join([*shown, "", f"Report: {page}"]) + "\n"
-
-
-def _table(lines: list[view.Line]) -> list[str]:
-    """Return the verdicts in columns under a heading for each cell, every metric closed by its control."""
-    if not lines:
-        return ["No comparison yet."]
-    several = len({line.machine for line in lines}) > 1
-    rows: list[tuple[str, ...]] = []
-    for (machine, cell, what), of_metric in groupby(
-        lines, key=lambda line: (line.machine, line.cell, line.what)
-    ):
-        heading = f"{cell} on {short(machine)}" if several else cell
-        if (heading,) not in rows:
-            rows.append((heading,))
-        group = list(of_metric)
-        for number, line in enumerate(group):
-            said = f"{line.mark} {line.verdict}"
-            rows.append(("" if number else f"  {what}", line.pair, line.cost, line.interval, said))
-        rows.append(("", "control", *group[0].control_parts))
-    widths = [max(len(row[column]) for row in rows if len(row) > column) for column in range(5)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]

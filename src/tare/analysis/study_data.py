@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 
 from tare import records
-from tare.analysis.pairing import Attempt, Evidence, Row, attempts, gather
+from tare.analysis.pairing import Attempt, Evidence, Row, Values, attempts, gather, summaries
 from tare.config import Cell, Study
+from tare.workloads import WORKLOADS
+
+#: the total leads, isolation explains it; other pairs follow as the study lists them
+_LEADING = (("docker", "host"), ("docker", "chroot"))
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,25 @@ class StudyData:
     def attempts(self) -> list[tuple[Attempt, bool]]:
         """Every attempt with whether it counts."""
         return attempts(self.runs)
+
+    @cached_property
+    def values(self) -> Values:
+        """The median of every run's samples, by (run_id, metric, phase)."""
+        return summaries(self.samples)
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The (treatment, reference) of the study in reading order: docker ÷ host, docker ÷ chroot, the others."""
+        listed: list[tuple[str, str]] = [(pair.treatment, pair.reference) for pair in self.study.comparisons]
+        return [*(pair for pair in _LEADING if pair in listed), *(p for p in listed if p not in _LEADING)]
+
+    @cached_property
+    def groups(self) -> list[list[Row]]:
+        """The comparisons, those of one machine, cell and metric together, pairs in reading order."""
+        return [
+            sorted(rows, key=lambda row: self.pairs.index((row["treatment"], row["reference"])))
+            for _, rows in groupby(self.comparisons, key=_metric_key)
+        ]
 
     @cached_property
     def machines(self) -> list[str]:
@@ -90,6 +114,16 @@ class StudyData:
     def place_name(self, machine_id: str, cell: Cell) -> str:
         """Return the cell's id, with the machine where the study has several."""
         return cell.id if len(self.machines) == 1 else f"{cell.id} on {short(machine_id)}"
+
+
+def _metric_key(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("machine_id", "cell", "phase", "metric"))
+
+
+def label(row: Row) -> str:
+    """Return the metric of a comparison as people read it, e.g. ``steady training step``."""
+    metrics = WORKLOADS[row["workload"]].metrics
+    return next(m.label for m in metrics if (m.name, m.phase) == (row["metric"], row["phase"]))
 
 
 def short(identity: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 
 MINUS = "−"
 MISSING = "–"
@@ -33,6 +35,11 @@ def quantity(value: float | None, unit: str) -> str:
     rounded = float(f"{value:.3g}")  # first, so that 999.9 ms becomes 1.00 s
     power = min(max(math.floor(math.log10(abs(rounded)) / 3 + 1e-12), min(_PREFIXES)), max(_PREFIXES))
     return f"{number(rounded / 1000.0**power)} {_PREFIXES[power]}{unit}".rstrip()
+
+
+def round_quantity(value: float, unit: str) -> str:
+    """Return ``quantity`` without the zeros behind the point, for the ticks of an axis: ``50 ms``, ``0.5 s``."""
+    return re.sub(r"(\.\d*?)0+(?= )", r"\1", quantity(value, unit)).replace(". ", " ")
 
 
 def percent(ratio: float | None) -> str:
@@ -86,3 +93,14 @@ def probability(p: float | None) -> str:
 def count(number_of: int, noun: str, plural: str | None = None) -> str:
     """Return ``1 block``, ``2 blocks``."""
     return f"{number_of} {noun if number_of == 1 else plural or noun + 's'}"
+
+
+def join(parts: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def nobreak(text: str) -> str:
+    """Return ``text`` with number and unit, and the two ends of an interval, kept on one line."""
+    text = re.sub(r"(?<=\d) (?=[^\s\d]{1,2}\b|%)|(?<=[×±]) (?=\d)", "\u00a0", text)
+    return re.sub(r"\[[^\[\]]{1,30}\]", lambda found: found[0].replace(" ", "\u00a0"), text)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tare.analysis.statistics import ALPHA
 
 EQUIVALENT, SLOWER, FASTER, INCONCLUSIVE, NOT_COMPARABLE = (
@@ -44,3 +47,11 @@ def treatment_label(treatment: str, reference: str) -> str:
         return "userland" if other.startswith("chroot") else "isolation + userland"
     kinds = {runtime.split("-")[0] for runtime in (treatment, reference)}
     return "isolation" if len(kinds) == 2 else "options of the runtime"
+
+
+def only_corrected(row: Mapping[str, Any]) -> bool:
+    """Return whether an open row's 90 % interval alone would decide: only the corrected p value (5 %) forbids it."""
+    low, high, margin = row["ci_low"], row["ci_high"], row["margin"]
+    if row["verdict"] != INCONCLUSIVE:
+        return False
+    return bool(not low <= 1 <= high or (1 / (1 + margin) <= low and high <= 1 + margin))

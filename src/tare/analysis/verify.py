@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.analysis import notes, units
+from tare.analysis import incidents, notes, units
 from tare.analysis.study_data import StudyData
 
 _REFUSED = ("failed", "invalid")
@@ -15,7 +15,7 @@ def problems(data: StudyData) -> list[str]:
     """
     found = [f"missing: {cell}, {blocks}" for cell, blocks in missing(data)]
     counted = [run for one, counts in data.attempts if counts for run in one.runs.values()]
-    for one in notes.incidents(counted):
+    for one in incidents.incidents(counted):
         if one.kind in _REFUSED:
             runs = units.count(one.runs, "run")
             found.append(

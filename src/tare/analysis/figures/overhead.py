@@ -62,12 +62,10 @@ def _draw(data: StudyData) -> Figure:
 
 def _lines(data: StudyData, machine: str, cell: Cell) -> list[Row]:
     """Return the rows of one cell in the order of drawing, each metric closed by its control."""
-    rows = [row for row in data.comparisons if (row["machine_id"], row["cell"]) == (machine, cell.id)]
     lines: list[Row] = []
-    for index, row in enumerate(rows):
-        lines.append(row)
-        if index + 1 == len(rows) or rows[index + 1]["metric"] != row["metric"]:
-            lines.append(_control(row, data.study.control_runtime()))
+    for rows in data.groups:
+        if (rows[0]["machine_id"], rows[0]["cell"]) == (machine, cell.id):
+            lines += [*rows, _control(rows[0], data.study.control_runtime())]
     return lines
 
 
@@ -145,12 +143,12 @@ def _words(axes: Axes, row: Row, y: float, colour: str, marker: str) -> None:
     shift = ScaledTranslation(12 / 72, 0, axes.figure.dpi_scale_trans)
     axes.plot([1], [y], color=colour, marker=marker, ms=3.5, transform=at + shift, clip_on=False)
     if row["ratio"] is not None and row["verdict"] != verdict.NOT_COMPARABLE:
-        put(54, units.percent(row["ratio"]), "right")
-        put(60, units.interval(row["ci_low"], row["ci_high"]))
+        put(60, units.percent(row["ratio"]), "right")
+        put(66, units.interval(row["ci_low"], row["ci_high"]))
     if row["treatment"] == CONTROL:
-        put(140, "control" if row["ratio"] is not None else "no control")
+        put(160, "control" if row["ratio"] is not None else "no control")
     else:
-        put(140, f"{style.VERDICT_MARK[row['verdict']]} {row['verdict']}, n={row['blocks']}")
+        put(160, f"{style.VERDICT_MARK[row['verdict']]} {row['verdict']}, n={row['blocks']}")
 
 
 def _ticks(limit: float) -> list[float]:

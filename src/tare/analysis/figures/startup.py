@@ -17,6 +17,7 @@ TITLE = "Start-up: from the launch request"
 #: place, runtime, runs
 Line = tuple[str, str, list[Row]]
 _LINE = 0.2  # inches
+_WIDE = 30  # an axis that spans more than this factor
 _PARTS = (
     ("seconds_to_start", "to the first instruction"),
     ("seconds_to_ready", "to ready (imports done, model built)"),
@@ -87,8 +88,10 @@ def _panel(axes: Axes, lines: list[Line], column: str, named: bool) -> None:
         labels.append((y, runtime))
         y += 1
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.quantity(value, "s")))
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
+    low, high = axes.get_xlim()
+    digits = (1, 3) if high > _WIDE * low else (1, 2, 5)  # fewer, before the labels touch each other
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.round_quantity(value, "s")))
+    axes.xaxis.set_major_locator(LogLocator(subs=digits, numticks=7))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks([at for at, _ in labels], [label for _, label in labels])
     axes.tick_params(labelsize=7.5)

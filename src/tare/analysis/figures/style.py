@@ -84,11 +84,10 @@ def save(drawn: Figure, svg: Path, png: Path) -> None:
 
 
 def pair_style(data: StudyData, treatment: str, reference: str) -> tuple[str, str]:
-    """Return (colour, marker) of a pair by its place in the study's comparisons."""
+    """Return (colour, marker) of a pair by its place in reading order."""
     if treatment == CONTROL:
         return CONTROL_STYLE
-    pairs: list[tuple[str, str]] = [(pair.treatment, pair.reference) for pair in data.study.comparisons]
-    return PAIR_STYLE[pairs.index((treatment, reference)) % len(PAIR_STYLE)]
+    return PAIR_STYLE[data.pairs.index((treatment, reference)) % len(PAIR_STYLE)]
 
 
 def pair_name(treatment: str, reference: str) -> str:
@@ -98,9 +97,8 @@ def pair_name(treatment: str, reference: str) -> str:
 
 def pair_handles(data: StudyData, line: bool = False) -> list[Line2D]:
     """Return the legend's entries of all pairs and the control."""
-    pairs = [(pair.treatment, pair.reference) for pair in data.study.comparisons]
     handles = []
-    for treatment, reference in [*pairs, (CONTROL, data.study.control_runtime())]:
+    for treatment, reference in [*data.pairs, (CONTROL, data.study.control_runtime())]:
         colour, marker = pair_style(data, treatment, reference)
         handles.append(
             Line2D(
