@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -134,6 +135,62 @@ def test_overhead_writes_every_ratio_and_verdict(data):
         assert any(text.endswith(f"{row['verdict']}, n={row['blocks']}") for text in said)
     assert sum(text == "control" for text in said) == 13
     assert "× 14.3" in said
+
+
+def overlapping(boxes):
+    """Return the pairs of text boxes (name, extent) that are less than 8 pixels apart."""
+    wide = [(name, box.padded(4, 0)) for name, box in boxes]
+    return [(a, b) for n, (a, one) in enumerate(wide) for b, two in wide[n + 1 :] if one.overlaps(two)]
+
+
+def drawn(figure):
+    """Lay the figure out, and return what measures its texts."""
+    renderer = mpl.backends.backend_agg.FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    return renderer
+
+
+def test_overhead_words_do_not_touch_even_when_intervals_are_widest(small):
+    widest = {"ratio": 2.005, "ci_low": 0.345, "ci_high": 2.736, "verdict": "inconclusive"}
+    noise = {f"noise_{name}": widest[name] for name in ("ratio", "ci_low", "ci_high")}
+    figure = overhead.draw(replace(small, comparisons=[row | widest | noise for row in small.comparisons]))
+    renderer = drawn(figure)
+    words = [text for axes in figure.axes for text in axes.texts]
+    assert (
+        sum(text.get_text() == "[−65.5 %, +173.6 %]" for text in words) == 16
+    )  # 4 metrics, 3 pairs and control
+    assert overlapping([(text.get_text(), text.get_window_extent(renderer)) for text in words]) == []
+
+
+@pytest.mark.parametrize("longest", [0.5, 2.0, 6.0, 60.0, 600.0])
+def test_startup_ticks_do_not_touch(longest, tmp_path):
+    of = synthetic.study(blocks=2, cells=[{"workload": "startup"}, {"workload": "train-torch-fcn5"}])
+
+    def slow(run):
+        if run["cell"] != "startup":
+            run["seconds_to_ready"] = longest
+
+    blocks = {(c.id, n): synthetic.block(of, c, n, change=slow) for c in of.expand() for n in (1, 2)}
+    figure = startup.draw(data_of(blocks, of, tmp_path))
+    renderer = drawn(figure)
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        labels = [(tick.label1.get_text(), tick.label1.get_window_extent(renderer)) for tick in ticks]
+        assert len(labels) >= 2
+        assert overlapping(labels) == []
+        assert not any(".0" in text for text, _ in labels)
+
+
+def test_pairs_are_drawn_in_reading_order(data):
+    legend = [text.get_text() for text in overhead.draw(data).legends[0].get_texts()]
+    assert legend == [
+        "docker ÷ host",
+        "docker ÷ chroot",
+        "chroot ÷ host",
+        "control: chroot ÷ chroot",
+        "margin ±5 %",
+    ]
 
 
 def test_overhead_marks_what_lies_beyond_the_axis(data):

@@ -95,6 +95,40 @@ def test_every_link_has_its_target_and_ids_are_unique(page):
     assert {link[1:] for link in page.links} <= set(page.ids)
 
 
+def test_medians_stand_beside_the_ratios(page):
+    assert "hpcc : HPL median host – , chroot 92.1 Gflop/s , docker 89.0 Gflop/s ; control" in page.text
+    assert "startup : request to exit median host 51.4 ms , chroot 53.3 ms" in page.text
+
+
+def test_print_opens_what_is_folded_and_keeps_tables(html):
+    style = html[html.index("<style>") : html.index("</style>")]
+    printed = style[style.index("@media print") :]
+    assert (
+        "details::details-content { content-visibility: visible; display: block; height: auto; }" in printed
+    )
+    # cards are for narrow screens; paper is narrow too, and keeps the table
+    assert re.findall(r"@media ([^{]+) {", style) == [
+        "screen and (max-width: 60rem)",
+        "screen and (max-width: 40rem)",
+        "print",
+    ]
+
+
+def test_what_is_folded_is_said_in_words_outside(html):
+    unfolded = re.sub(r"<details>.*?</details>", "", html, flags=re.DOTALL)
+    assert html.count("<details>") == 3  # userland, incidents, config
+    text = Page(unfolded).text
+    assert "12 of 28 host, chroot, docker; blocks 2, 4 other processes used 23 % of the CPU time" in text
+    assert "the interpreter build (3.11.9 ≠ 3.11.2) differs." in text
+
+
+def test_every_wide_thing_scrolls_in_its_own_box(html):
+    assert (
+        len(re.findall(r'<div class="scroll">(?:<svg|<table)', html)) == 6
+    )  # five figures, one list of fields
+    assert len(re.findall(r"<table(?! class=\"(?:stack|facts|fields))", html)) == 0
+
+
 def test_all_five_figures_are_inside(page):
     assert page.tags.count("svg") == 5
     assert {f"figure-{name}" for name in report.FIGURES} <= set(page.ids)
@@ -156,6 +190,15 @@ def test_a_group_in_full(data):
         "≈ equivalent +1.7 % [+0.15 %, +3.2 %]",
         "✕ not comparable (0 usable blocks, 2 are needed)",
     ]
+
+
+def test_a_difference_says_whether_it_is_beyond_the_margin(data):
+    explained = {
+        (line.cell, line.what, line.pair): line.explained for line in lines(data) if line.verdict == "slower"
+    }
+    first = ("startup", "request to first instruction")
+    assert explained[(*first, "docker ÷ host")] == "by more than the margin ±5 %"
+    assert explained[(*first, "chroot ÷ host")] == "perhaps by less than the margin ±5 %"  # [+3.8 %, +6.3 %]
 
 
 def test_docker_on_host_is_labelled(data):

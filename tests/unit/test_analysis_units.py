@@ -87,3 +87,33 @@ def test_quantity_keeps_three_digits_of_the_value(value):
     ]
     assert 1 <= float(text) < 1000
     assert float(text) * scale == pytest.approx(value, rel=0.005001)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.05, "50 ms"), (1.0, "1 s"), (0.3, "300 ms"), (0.0025, "2.5 ms"), (2.0e-8, "20 ns"), (100.0, "100 s")],
+)
+def test_round_quantity(value, expected):
+    assert units.round_quantity(value, "s") == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_join(parts, expected):
+    assert units.join(parts) == expected
+
+
+def test_nobreak_keeps_numbers_units_and_intervals_together():
+    text = units.nobreak("takes 21.2 ms, ±5 %, × 3.0 in [−1.2 %, × 4.0] of 3 blocks")
+    assert text.split(" ") == [
+        "takes",
+        "21.2\u00a0ms,",
+        "±5\u00a0%,",
+        "×\u00a03.0",
+        "in",
+        "[−1.2\u00a0%,\u00a0×\u00a04.0]",
+        "of",
+        "3",
+        "blocks",
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 MINUS = "−"
 MISSING = "–"
+_UNIT = r"%|[TGMkmµn]?(?:s|B|B/s|flop/s|update/s)(?![\w/])"
 
 _PREFIXES = {4: "T", 3: "G", 2: "M", 1: "k", 0: "", -1: "m", -2: "µ", -3: "n"}
 #: beyond this factor a percentage stops being readable, and the ratio itself is shown
@@ -102,5 +103,5 @@ def join(parts: Sequence[str]) -> str:
 
 def nobreak(text: str) -> str:
     """Return ``text`` with number and unit, and the two ends of an interval, kept on one line."""
-    text = re.sub(r"(?<=\d) (?=[^\s\d]{1,2}\b|%)|(?<=[×±]) (?=\d)", "\u00a0", text)
+    text = re.sub(rf"(?<=\d) (?={_UNIT})|(?<=[×±]) (?=\d)", "\u00a0", text)
     return re.sub(r"\[[^\[\]]{1,30}\]", lambda found: found[0].replace(" ", "\u00a0"), text)

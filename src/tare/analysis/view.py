@@ -145,9 +145,13 @@ def _control(row: Row) -> tuple[str, str]:
 
 
 def explain(row: Row, details: Mapping[str, str]) -> str:
-    """Return what stands behind the verdict's word: a measurable difference, blocks needed, or why not comparable."""
+    """Return what stands behind the verdict's word: how much it says, blocks needed, or why not comparable."""
     if verdict.measurable(row["verdict"], row["ci_low"], row["ci_high"]):
         return f"measurable: {units.percent(row['ratio'])}"
+    if row["verdict"] in (verdict.SLOWER, verdict.FASTER):
+        margin = units.margin(row["margin"])
+        beyond = row["ci_low"] > 1 + row["margin"] or row["ci_high"] < 1 / (1 + row["margin"])
+        return f"by more than the margin {margin}" if beyond else f"perhaps by less than the margin {margin}"
     if row["verdict"] == verdict.INCONCLUSIVE:
         return _unconfirmed(row) + blocks_advice(row["blocks_needed"])
     if row["verdict"] == verdict.NOT_COMPARABLE:

@@ -17,7 +17,8 @@ TITLE = "Start-up: from the launch request"
 #: place, runtime, runs
 Line = tuple[str, str, list[Row]]
 _LINE = 0.2  # inches
-_WIDE = 30  # an axis that spans more than this factor
+#: digits of the ticks of an axis that spans up to this factor
+_TICKS = ((30.0, (1, 2, 5)), (1000.0, (1, 3)), (float("inf"), (1,)))
 _PARTS = (
     ("seconds_to_start", "to the first instruction"),
     ("seconds_to_ready", "to ready (imports done, model built)"),
@@ -89,7 +90,8 @@ def _panel(axes: Axes, lines: list[Line], column: str, named: bool) -> None:
         y += 1
     axes.set_xscale("log")
     low, high = axes.get_xlim()
-    digits = (1, 3) if high > _WIDE * low else (1, 2, 5)  # fewer, before the labels touch each other
+    # fewer ticks before their labels touch each other
+    digits = next(digits for span, digits in _TICKS if high <= span * low)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.round_quantity(value, "s")))
     axes.xaxis.set_major_locator(LogLocator(subs=digits, numticks=7))
     axes.xaxis.set_minor_locator(NullLocator())
