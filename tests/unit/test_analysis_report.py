@@ -217,7 +217,8 @@ def test_warnings_are_said_once_with_how_many_verdicts_they_concern(page, data):
         "block 4: disturbed in every attempt; the last attempt is kept and counts": 6,
         "block 3 does not count: docker: failed (out of memory: killed by the kernel (SIGKILL))": 4,
     }
-    assert "raise `blocks` (3 of 39 verdicts)" in page.text
+    assert "raise blocks (3 of 39 verdicts)" in page.text
+    assert "The whole list: 1 field " in page.text
 
 
 def test_nothing_that_went_wrong_is_hidden(page, data):
@@ -463,6 +464,10 @@ def test_flags_that_do_not_disturb_are_remarks(tmp_path):
 )
 def test_block_list(numbers, expected):
     assert block_list(numbers) == expected
+
+
+def test_code_in_remarks_is_marked_and_nothing_else_becomes_markup():
+    assert report.code("raise `a<b`, not <i>`</i>") == "raise <code>a&lt;b</code>, not &lt;i&gt;`&lt;/i&gt;"
 
 
 def test_svg_ids_are_made_its_own():

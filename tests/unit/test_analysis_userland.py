@@ -77,7 +77,7 @@ def test_names_and_hashes_stand_once_in_the_page_and_never_in_the_summary(data):
     page, summary = report.html(data, {}), report.markdown(data)
     assert page.count("libraries._bz2.so") == 1
     assert page.count("b" * 16) == 2  # one for each file
-    assert "All 3 fields that differ" in page
+    assert "The whole list: 3 fields" in page
     assert "libraries." not in summary
     assert "b" * 16 not in summary
     assert summary.count("and 2 library files differ") == 1
@@ -93,4 +93,4 @@ def test_without_difference_nothing_is_said(tmp_path):
     made = {("startup", n): synthetic.block(of, of.expand()[0], n) for n in (1, 2)}
     data = from_blocks(of, synthetic.write_blocks(made, tmp_path), False)
     assert differences(data) == []
-    assert "fields that differ" not in report.html(data, {})
+    assert "The whole list" not in report.html(data, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import tare
 from tare.analysis import claims, conditions, incidents, notes, units, userland, verify, view
@@ -51,6 +51,8 @@ def _render(template: str, data: StudyData, figures: Mapping[str, Markup], autoe
         "blocks": notes.block_list,
         "cell_text": cell_text,
         "nobreak": units.nobreak,
+        "code": code,
+        "count": units.count,
     }
     return environment.get_template(template).render(context(data), figures=figures)
 
@@ -96,3 +98,8 @@ def inline_svg(svg: str, name: str, label: str) -> str:
     element = re.sub(r'href="#', f'href="#{name}-', element)
     element = re.sub(r"url\(#", f"url(#{name}-", element)
     return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def code(text: str) -> Markup:
+    """Return ``text`` as HTML, what stands between backticks as code; everything else stays text."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
