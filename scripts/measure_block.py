@@ -10,8 +10,10 @@ from pathlib import Path
 from types import FrameType
 
 from tare.config import Disturbance
-from tare.measure import BlockRequest, measure_block
+from tare.machine_lock import LockError
+from tare.measure import BlockRequest, DiskFullError, measure_block
 from tare.run import WorkflowGoneError
+from tare.sweep import SweepError
 
 
 def parse() -> argparse.Namespace:
@@ -48,6 +50,8 @@ def main() -> None:
         measure_block(request, args.output)
     except WorkflowGoneError as gone:
         sys.exit(f"[tare] {gone}; nothing was written, this block is measured again")
+    except (DiskFullError, LockError, SweepError) as refused:
+        sys.exit(f"[tare] {refused}")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,12 @@ def judge(
     return [flag for check in CHECKS if (flag := check(window, limits)) is not None]
 
 
+def grown(ready: Counters, end: Counters) -> dict[str, float | None]:
+    """Return how much each counter of ``end`` grew since ``ready``; None where the kernel does not tell."""
+    window = _Window(ready, end, 0.0, 0)
+    return {name: window.grown(name) for name in end}
+
+
 class _Window:
     """The growth of counters between two readings."""
 

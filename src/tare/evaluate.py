@@ -9,7 +9,7 @@ from typing import Any
 
 from tare import fingerprint
 from tare.cache_level import CacheLevel
-from tare.disturbance import judge
+from tare.disturbance import grown, judge
 from tare.events import NANOSECOND, EventError, Events, Sample, read_events
 from tare.ground import BlockRequest, Ground
 from tare.run import Ended, tail
@@ -45,20 +45,23 @@ def evaluate(
         "max_rss_bytes": end.get("max_rss_bytes"),
         "device_read_bytes": end.get("device_read_bytes"),
         "resident_before": cache.resident_before,
-        "fingerprint": json.dumps(
-            fingerprint.assemble(
-                node=ground.node,
-                spec=ended.spec,
-                outcome=outcome,
-                events=events.fingerprint,
-                check=(events.check or {}).get("facts", {}),
-                stack=ground.stack,
-                data_sha256=ground.data_facts.get("sha256"),
-            ),
-            sort_keys=True,
-        ),
+        "fingerprint": json.dumps(_fingerprint(ground, ended, events), sort_keys=True),
         "samples": samples,
     }
+
+
+def _fingerprint(ground: Ground, ended: Ended, events: Events) -> dict[str, Any]:
+    """Return the fingerprint and, beside it, what the kernel counted between `ready` and `end`: swap, faults, …"""
+    assembled = fingerprint.assemble(
+        node=ground.node,
+        spec=ended.spec,
+        outcome=ended.outcome,
+        events=events.fingerprint,
+        check=(events.check or {}).get("facts", {}),
+        stack=ground.stack,
+        data_sha256=ground.data_facts.get("sha256"),
+    )
+    return {**assembled, "counters": grown(events.ready_counters, (events.end or {}).get("counters") or {})}
 
 
 def _exit_reasons(ended: Ended, folder: Path) -> list[str]:

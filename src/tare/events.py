@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tare import event_shapes
+from tare.event_shapes import is_count
+
 NANOSECOND = 1e-9
 
 
@@ -83,6 +86,10 @@ def read_events(path: Path) -> Events:
             found[kind] = event
         else:
             raise EventError(f"worker's events, line {number}: event {kind!r} is unknown or comes twice")
+    for kind, event in found.items():
+        misfit = event_shapes.misfit(kind, event)
+        if misfit:
+            raise EventError(f"worker's events: {misfit}")
     ready = found.get("ready", {})
     return Events(
         start_ns=_integer(found, "start"),
@@ -122,6 +129,9 @@ def _sample(event: Mapping[str, Any], number: int) -> Sample:
             unit, value = "s", int(event["ns"]) * NANOSECOND
         else:
             unit, value = str(event["unit"]), float(event["value"])
+        read = event.get("device_read_bytes")
+        if not is_count(event["index"]) or not (read is None or is_count(read)):
+            raise ValueError("index and device_read_bytes are whole numbers")
         sample = Sample(
             phase=str(event["phase"]),
             epoch=None if event.get("epoch") is None else int(event["epoch"]),
@@ -129,7 +139,7 @@ def _sample(event: Mapping[str, Any], number: int) -> Sample:
             metric=str(event["metric"]),
             unit=unit,
             value=value,
-            device_read_bytes=event.get("device_read_bytes"),
+            device_read_bytes=read,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EventError(f"worker's events, line {number}: not a sample ({error!r})") from None

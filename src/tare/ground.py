@@ -109,13 +109,18 @@ def _status(path: Path | None) -> dict[str, Any]:
 
 
 def refusal(ground: Ground, name: str) -> tuple[str, str] | None:
-    """Return (status, reason) when this runtime cannot be started here, else None."""
+    """Return (status, reason) when this runtime cannot be started here, else None.
+
+    Skipped is what this machine lacks. What could be built here and cannot be started now has failed: an engine
+    that was stopped or an image that was deleted since must not drop out of the study without a word.
+    """
     form = FORM_OF.get(name, "image")
     if ground.statuses.get(form) == "failed":
         return "failed", f"{form}: {ground.stack.missing[form]}"
     unavailable = runtimes.get(name).unavailable(ground.stack)
     if unavailable is not None:
-        return "skipped", f"{name}: {unavailable}"
+        lost = unavailable.lost or (form == "image" and form not in ground.statuses)
+        return "failed" if lost else "skipped", f"{name}: {unavailable}"
     return ("failed", ground.data_failure) if ground.data_failure else None
 
 

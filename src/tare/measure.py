@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import time
@@ -23,13 +24,17 @@ from tare.cache_level import CacheLevel
 from tare.evaluate import evaluate
 from tare.ground import BlockRequest, Ground, environment, refusal, survey, worker_request
 from tare.order import Slot, slots
-from tare.run import WORKFLOW_VARIABLE, execute, open_workflow, prepare_folder
+from tare.run import WORKFLOW_VARIABLE, WorkflowGoneError, execute, open_workflow, prepare_folder
 from tare.runtimes.base import RunRequest
 from tare.software.safe_delete import remove_tree
 
 FREE_BYTES_NEEDED = 512 * 1024**2
 DISTURBED = "disturbed"
 KEPT = ("stdout.txt", "stderr.txt", "events.jsonl", "request.json")
+
+
+class DiskFullError(OSError):
+    """Too little space to measure a block; the message says how much is needed."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def measure_block(request: BlockRequest, output: Path) -> None:
         started = time.monotonic()
         with _scratch(study_folder / "scratch") as scratch:
             logs = study_folder / "logs" / "runs" / request.cell / str(request.block)
+            remove_tree(logs)  # of an earlier measurement of this block, which this one replaces
             rows = _attempts(_Block(request, survey(request), scratch, logs, workflow))
         seconds = time.monotonic() - started
     table = records.table(rows, records.BLOCK)
@@ -83,13 +89,14 @@ def _attempts(block: _Block) -> list[dict[str, Any]]:
 
 def _row(block: _Block, slot: Slot, attempt: int) -> dict[str, Any]:
     row = _new_row(block, slot, attempt)
-    refused = refusal(block.ground, slot.runtime)
-    if refused:
-        row["status"], row["reasons"] = refused[0], [refused[1]]
-        return row
     try:
+        refused = refusal(block.ground, slot.runtime)
+        if refused:
+            return row | {"status": refused[0], "reasons": [refused[1]]}
         return row | _run(block, slot, attempt, row["run_id"])
-    except (OSError, ValueError) as error:
+    except WorkflowGoneError:
+        raise
+    except Exception as error:
         # The harness or the engine failed, not the work: visible as a failed run, the other slots go on.
         return row | {"status": "failed", "reasons": [f"harness: {type(error).__name__}: {error}"]}
 
@@ -148,6 +155,7 @@ def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]
     runtime = runtimes.get(slot.runtime)
     prepare_folder(launch, request.wheel, worker_request(request, ground, run_id, runtime.specify(launch)))
     cache = CacheLevel(request, ground, first=slot.position == 0)
+    kept = block.logs / f"{attempt}-{slot.position}-{slot.runtime}"
     try:
         ended = execute(
             runtime,
@@ -159,8 +167,13 @@ def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]
         )
         values = evaluate(request, ground, ended, launch.output, cache)
         if values["status"] != "ok":
-            _keep_output(launch.output, block.logs / f"{attempt}-{slot.position}-{slot.runtime}")
+            _keep_output(launch.output, kept)
         return values
+    except WorkflowGoneError:
+        raise
+    except Exception:
+        _keep_output(launch.output, kept)
+        raise
     finally:
         remove_tree(launch.output)
 
@@ -177,7 +190,7 @@ def _require_disk(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < FREE_BYTES_NEEDED:
-        raise OSError(
+        raise DiskFullError(
             f"{folder}: {free / 1e6:.0f} MB free, a block needs {FREE_BYTES_NEEDED / 1e6:.0f} MB; "
             "free some space, then start again: finished blocks stay"
         )
@@ -190,8 +203,10 @@ def _scratch(parent: Path) -> Iterator[Path]:
     The machine lock is held: on this machine no other measuring process of this study is alive.
     """
     host = socket.gethostname()
-    for leftover in parent.glob(f"{host}-*"):
-        remove_tree(leftover)
+    for leftover in parent.glob("*"):
+        # The whole name: node-1-77 is not of a host called node, and may be alive on a shared file system.
+        if re.fullmatch(rf"{re.escape(host)}-\d+", leftover.name):
+            remove_tree(leftover)
     scratch = (parent / f"{host}-{os.getpid()}").absolute()
     scratch.mkdir(parents=True)
     try:

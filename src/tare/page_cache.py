@@ -131,7 +131,7 @@ def distrust(paths: Iterable[Path]) -> list[str]:
     """Return why the page cache of these files cannot be proved or controlled; empty when it can. Each once."""
     reasons: dict[str, None] = {}
     for path in paths:
-        if not _mincore_tells(path):
+        if not mincore_tells(path):
             reasons[
                 "mincore tells the truth only to the owner or a writer of a file, and this user is neither of "
                 f"{path}: copy the data to a folder of your own"
@@ -145,7 +145,8 @@ def distrust(paths: Iterable[Path]) -> list[str]:
     return list(reasons)
 
 
-def _mincore_tells(path: Path) -> bool:
+def mincore_tells(path: Path) -> bool:
+    """Return whether the kernel tells this user the truth about the file: its owner, a writer, or root."""
     return os.geteuid() in (0, path.stat().st_uid) or os.access(path, os.W_OK, effective_ids=True)
 
 

@@ -65,10 +65,14 @@ class LaunchSpec:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why a runtime cannot be used here, and what would make it usable."""
+    """Why a runtime cannot be used here, and what would make it usable.
+
+    ``lost``: what was built for it here is gone. That is a failure, not something this machine lacks.
+    """
 
     reason: str
     remedy: str
+    lost: bool = False
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.remedy}"

@@ -96,7 +96,8 @@ def _unusable_root(stack: Stack) -> Unavailable | None:
     if absent:
         return Unavailable(
             f"the root filesystem {stack.rootfs} of stack {stack.name} lacks /{', /'.join(absent)}",
-            f"delete results/software/{stack.name}/rootfs.json and that folder, and run `make study`",
+            f"delete results/software/{stack.name}/rootfs.json and that folder, and run `make retry`",
+            lost=True,
         )
     return None
 

@@ -50,7 +50,7 @@ class Container:
         """Return why the engine cannot start the stack's image, or None."""
         if stack.image is None:
             return launch.missing(stack, "image")
-        return engine.unavailable() or engine.image_missing(stack.image)
+        return engine.unavailable() or engine.image_missing(stack.image, stack.name)
 
     def specify(self, request: RunRequest) -> LaunchSpec:
         """Return the launch: every option the engine is given, by the name it has here. Pure."""

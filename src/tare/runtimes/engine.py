@@ -69,13 +69,15 @@ def unavailable() -> Unavailable | None:
     return None
 
 
-def image_missing(image: str) -> Unavailable | None:
-    """Return why an image id cannot be started, or None."""
+def image_missing(image: str, stack: str) -> Unavailable | None:
+    """Return why the image id of a stack cannot be started, or None."""
     try:
         api().inspect_image(image)  # type: ignore[no-untyped-call]
     except APIError as error:
         return Unavailable(
-            f"the engine lacks image {image}: {error.explanation}", "load it again with `make study`"
+            f"the engine lacks image {image}: {error.explanation}",
+            f"delete results/software/{stack}/image.json and run `make retry`",
+            lost=True,
         )
     return None
 
@@ -95,6 +97,7 @@ def facts() -> Mapping[str, Any]:
         "runc": (info.get("RuncCommit") or {}).get("ID"),
         "containerd": (info.get("ContainerdCommit") or {}).get("ID"),
         "live_restore": info.get("LiveRestoreEnabled"),
+        "swap_limit": info.get("SwapLimit"),
     }
 
 

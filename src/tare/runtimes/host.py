@@ -21,7 +21,8 @@ class Host:
         if not Path(stack.host_python).exists():
             return Unavailable(
                 f"the interpreter {stack.host_python} of stack {stack.name} is gone",
-                "delete results/software/" + stack.name + "/venv.json and run `make study`",
+                f"delete results/software/{stack.name}/venv.json and run `make retry`",
+                lost=True,
             )
         return None
 

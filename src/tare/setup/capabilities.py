@@ -177,6 +177,11 @@ def _ordinary_user() -> _Answer:
     )
 
 
+def _two_cpus() -> _Answer:
+    count = len(os.sched_getaffinity(0))
+    return count > 1, f"this process may use {count} CPU(s)", "a machine, or a CPU set, of two CPUs or more"
+
+
 def _subids() -> _Answer:
     if not shutil.which("newuidmap"):
         return False, "newuidmap is not installed", "apt-get install uidmap"
@@ -203,6 +208,7 @@ _PROBES: dict[str, Callable[[], _Answer]] = {
     "host_python": _host_python,
     "hpc_host": _hpc_host,
     "ordinary_user": _ordinary_user,
+    "two_cpus": _two_cpus,
 }
 
 #: every capability that can be asked for
