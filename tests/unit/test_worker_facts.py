@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tare.worker import process_facts
 from tare.worker.mounts import mount_of, parse_mountinfo
 
@@ -89,6 +91,27 @@ def test_libraries_are_regular_files_once_and_sorted(tmp_path: Path) -> None:
         "7f08-7f09 rw-s 00000000 00:01 7 /dev/zero",
     ]
     assert process_facts.libraries("\n".join(lines)) == [str(first), str(second)]
+
+
+@pytest.mark.parametrize(
+    ("built", "pgo", "lto"),
+    [
+        ({"CONFIG_ARGS": "'--enable-optimizations' '--with-lto'"}, True, True),
+        ({"CONFIG_ARGS": "'--enable-shared'", "OPT": "-DNDEBUG -O3 -Wall"}, False, False),
+        ({"CFLAGS": "-O2 -fprofile-use -flto=auto"}, True, True),
+        ({"CONFIG_ARGS": "'--enable-optimizations'", "CFLAGS": "-O2"}, True, False),
+        ({"LDFLAGS": "-flto -fuse-linker-plugin"}, False, True),
+        ({}, False, False),
+    ],
+)
+def test_case_3_how_the_interpreter_was_built_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, built: dict[str, str], pgo: bool, lto: bool
+) -> None:
+    monkeypatch.setattr(process_facts.sysconfig, "get_config_var", built.get)
+    found = process_facts.interpreter()
+    assert (found["pgo"], found["lto"]) == (pgo, lto)
+    for key in ("CONFIG_ARGS", "CFLAGS", "OPT", "LDFLAGS"):
+        assert found[key] == built.get(key)
 
 
 def test_absent_shared_memory_is_said(tmp_path: Path) -> None:

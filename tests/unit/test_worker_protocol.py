@@ -293,6 +293,28 @@ def test_a_wrapped_program_gives_its_own_samples(tmp_path: Path) -> None:
     ]
 
 
+#: a child that works for a moment and holds 64 MiB, then a grandchild that does the same
+BUSY = "import time; x = bytearray(64 << 20)\nwhile time.process_time() < 0.2: pass"
+CHILDREN = f"""
+    import subprocess
+    busy = {BUSY!r}
+    if index == 0:
+        subprocess.run([sys.executable, "-S", "-c", busy], check=True)
+        nested = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', %r], check=True)" % busy
+        subprocess.run([sys.executable, "-S", "-c", nested], check=True)
+""".replace("\n", "\n        ")
+
+
+def test_case_50_children_of_a_short_run_count(tmp_path: Path) -> None:
+    """Two epochs of a step that leaves all its work to others: 4 × 0.2 s that a sampler would never see."""
+    status, events, stderr = fake(tmp_path, step=CHILDREN)
+    assert (status, stderr) == (0, "")
+    ready, end = events[1], events[-1]
+    assert end["cpu_seconds"] - ready["counters"]["own_cpu_seconds"] > 0.8
+    assert end["counters"]["own_cpu_seconds"] - ready["counters"]["own_cpu_seconds"] > 0.8
+    assert end["max_rss_bytes"] > 64 << 20
+
+
 def test_a_failed_check_is_no_failure_of_the_worker(tmp_path: Path) -> None:
     status, events, _ = fake(tmp_path, reasons='["loss does not fall"]')
     assert status == 0
