@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -201,6 +203,120 @@ def test_training_that_cannot_be_is_refused(
     found = train(torch_python, tmp_path / "run", data, "alexnet", **factors)
     assert [event["event"] for event in found] == ["start", "error"]
     assert says in found[1]["message"]
+
+
+#: asks this process's own effective CPUs, as the measuring side does, and runs the worker with that many threads
+IN_CONTAINER = """
+import json, os, sys
+from tare.worker.cpus import effective_cpus
+path = "/tare/request.json"
+request = json.load(open(path))
+request["threads"] = effective_cpus()
+json.dump(request, open(path, "w"))
+{patch}
+from tare.worker.run import main
+sys.exit(main([path], 1))
+"""
+
+
+def train_in_container(
+    python: str, image: str, folder: Path, data: Path, patch: str = "", factors: Any = None, **options: Any
+) -> list[dict[str, Any]]:
+    """Train in a container that sees this machine's programs and the stack's venv, and nothing else of it."""
+    request = body(
+        "/tare", workload="train-torch-alexnet", factors={**TRAINING, **(factors or {})}, data="/data/cifar10"
+    )
+    (folder / "request.json").write_text(json.dumps(request))
+    venv = Path(python).parents[1]
+    own = [path for path in ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", str(venv)) if Path(path).exists()]
+    shared = [*(f"{path}:{path}:ro" for path in own), f"{SRC}:/src:ro", f"{data}:/data:ro"]
+    client = docker.from_env()
+    try:
+        with contextlib.suppress(docker.errors.ContainerError):
+            client.containers.run(
+                image,
+                [python, "-c", IN_CONTAINER.format(patch=patch)],
+                labels={LABEL: "test"},
+                user=f"{os.getuid()}:{os.getgid()}",
+                environment={"PYTHONPATH": "/src", "PYTHONDONTWRITEBYTECODE": "1"},
+                volumes=[*shared, f"{folder}:/tare"],
+                remove=True,
+                **options,
+            )
+    finally:
+        client.close()
+    return events(folder)
+
+
+@pytest.mark.engine
+def test_case_16_a_quota_of_one_cpu_means_one_thread(
+    torch_python: str, tiny_image: str, tmp_path: Path, data: Path
+) -> None:
+    found = train_in_container(torch_python, tiny_image, tmp_path, data, nano_cpus=10**9)
+    assert only(found, "check")["reasons"] == []
+    fingerprint = only(found, "fingerprint")
+    process, software = fingerprint["process"], fingerprint["software"]
+    assert (process["quota_cpus"], process["effective_cpus"]) == (1.0, 1)
+    assert len(process["affinity"]) == len(os.sched_getaffinity(0))  # what os.cpu_count() and nproc go by
+    assert (software["threads"], software["interop_threads"]) == (1, 1)
+
+
+@pytest.mark.engine
+def test_case_22_loader_processes_are_refused_where_shared_memory_is_small(
+    torch_python: str, tiny_image: str, tmp_path: Path, data: Path
+) -> None:
+    found = train_in_container(
+        torch_python, tiny_image, tmp_path, data, factors={"workers": 1}, shm_size="1m"
+    )
+    assert [event["event"] for event in found] == ["start", "error"]
+    needed = 2 * 1 * 2 * 64 * (4 * 3072 + 8)
+    assert found[1]["kind"] == "LoaderError"
+    assert found[1]["message"].startswith(
+        f"shm-too-small: workers=1 needs {needed} bytes free in /dev/shm, there are 1048576; use workers=0"
+    )
+
+
+#: takes the check before away, so that what is left is what the field saw
+UNCHECKED = (
+    "import os, tare.workloads.train_torch as t; t.check_workers = lambda *_: None; t.LOADER_TIMEOUT = 5"
+)
+DIES = "; t.Records.__getitems__ = lambda *_: os.kill(os.getpid(), {signal})"
+
+RAISES = "\ndef read(*_): raise ValueError('no such sample')\nt.Records.__getitems__ = read"
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("patch", "says"),
+    [
+        (
+            "",
+            r"shm-too-small: a loader process died or hung \(DataLoader timed out after 5 seconds\); use .*",
+        ),
+        (
+            DIES.format(signal=7),
+            r"shm-too-small: a loader process died or hung \(.*signal: Bus error.*; use .*",
+        ),
+        (DIES.format(signal=9), r"a loader process died or hung \(.*signal: Killed.*; use workers=0.*"),
+        (RAISES, r"Caught ValueError in DataLoader worker process 0\..*no such sample.*"),
+    ],
+    ids=["hangs", "bus error", "killed", "raises"],
+)
+def test_case_22_a_loader_process_that_fails_is_named_by_its_cause(
+    torch_python: str, tiny_image: str, tmp_path: Path, data: Path, patch: str, says: str
+) -> None:
+    found = train_in_container(
+        torch_python,
+        tiny_image,
+        tmp_path,
+        data,
+        UNCHECKED + patch,
+        {"workers": 1, "batch": 100},
+        shm_size="1m",
+    )
+    assert found[-1]["event"] == "error", found[-1]
+    assert re.fullmatch(says, found[-1]["message"], re.DOTALL), found[-1]["message"]
+    assert found[-1]["kind"] == ("ValueError" if "Caught" in says else "LoaderError")
 
 
 def test_data_are_untouched_until_go_and_then_read_from_the_device(

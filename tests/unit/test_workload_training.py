@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tare.data import prepare
 from tare.workloads import dataset_folder, formats
 from tare.workloads.dataset_folder import DatasetError, open_dataset
 from tare.workloads.evidence import training_reasons
-from tare.workloads.loader_limits import LoaderError, check_workers, shm_needed
+from tare.workloads.loader_limits import LoaderError, check_workers, loader_failure, shm_needed
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,44 @@ def test_shared_memory_must_hold_the_batches_in_flight_twice() -> None:
     for free in (7999, None):
         with pytest.raises(LoaderError, match="shm-too-small: workers=2 needs 8000 bytes"):
             check_workers(2, cpus=2, shm_free=free, batch_bytes=1000)
+
+
+def chained(*texts: str) -> RuntimeError:
+    """Errors, each the cause of the one before."""
+    errors = [RuntimeError(text) for text in texts]
+    for error, cause in itertools.pairwise(errors):
+        error.__cause__ = cause
+    return errors[0]
+
+
+BUS = "DataLoader worker (pid 9) is killed by signal: Bus error. It is possible that they are out of shared memory."
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ((BUS,), "shm-too-small: a loader process died or hung (" + BUS),
+        (("DataLoader worker (pid(s) 9) exited unexpectedly", BUS), "shm-too-small: "),
+        (
+            ("DataLoader timed out after 60 seconds",),
+            "shm-too-small: a loader process died or hung (DataLoader",
+        ),
+        (
+            (
+                "DataLoader worker (pid(s) 9) exited unexpectedly",
+                "DataLoader worker (pid 9) is killed by signal: Killed.",
+            ),
+            "a loader process died or hung (DataLoader worker (pid(s) 9) exited unexpectedly; DataLoader worker "
+            "(pid 9) is killed by signal: Killed.); use workers=0",
+        ),
+        (("mat1 and mat2 shapes cannot be multiplied",), None),
+        (("Caught ValueError in DataLoader worker process 0.",), None),
+    ],
+)
+def test_a_loader_process_that_died_is_told_by_its_cause(texts: tuple[str, ...], says: str | None) -> None:
+    failure = loader_failure(chained(*texts))
+    assert (failure is None) == (says is None)
+    assert says is None or str(failure).startswith(says)
 
 
 def small(name: str) -> formats.DatasetFormat:

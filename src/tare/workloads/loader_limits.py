@@ -12,6 +12,8 @@ from typing import Optional
 PREFETCH = 2
 #: room for each batch in flight: as much again, since freed segments are unlinked late
 SAFETY = 2
+#: what PyTorch says of a loader process without shared memory: it dies by SIGBUS, or its batch never comes
+SHM_SIGNS = ("Bus error", "timed out", "shared memory(shm)")
 
 
 class LoaderError(ValueError):
@@ -37,3 +39,23 @@ def check_workers(workers: int, cpus: int, shm_free: Optional[int], batch_bytes:
             "use workers=0, a smaller batch, or a larger /dev/shm in every runtime alike"
             % (workers, needed, "none" if shm_free is None else shm_free)
         )
+
+
+def loader_failure(error: BaseException) -> Optional[LoaderError]:
+    """Return what an error of a loader says, by its cause; None when no loader process died or hung.
+
+    PyTorch says "exited unexpectedly" and leaves the signal to the error's cause.
+    """
+    texts = []
+    cause: Optional[BaseException] = error
+    while cause is not None:
+        texts.append(" ".join(str(cause).split()))
+        cause = cause.__cause__
+    said = "; ".join(texts)
+    if "DataLoader worker (pid" not in said and "DataLoader timed out" not in said:
+        return None
+    memory = any(sign in said for sign in SHM_SIGNS)
+    return LoaderError(
+        "%sa loader process died or hung (%s); use workers=0, or a larger /dev/shm in every runtime alike"
+        % ("shm-too-small: " if memory else "", said)
+    )

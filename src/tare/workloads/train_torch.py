@@ -15,7 +15,7 @@ from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads.dataset_folder import DatasetFolder, open_dataset
 from tare.workloads.evidence import training_reasons
-from tare.workloads.loader_limits import LoaderError, check_workers
+from tare.workloads.loader_limits import check_workers, loader_failure
 from tare.workloads.torch_networks import NETWORKS, build
 
 #: seconds after which a loader process that delivers nothing counts as hanging
@@ -97,9 +97,10 @@ class Training(Task):
                 self.samples_seen += len(labels)
                 yield
         except RuntimeError as error:
-            if "Bus error" in str(error) or "timed out" in str(error):
-                raise LoaderError("shm-too-small: a loader process died or hung (%s)" % error) from error
-            raise
+            failure = loader_failure(error)
+            if failure is None:
+                raise
+            raise failure from error
 
     def end_epoch(self, epoch: int) -> None:
         """Read the losses of the epoch: on the CPU no synchronisation, but still no part of a step."""
