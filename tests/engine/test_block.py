@@ -6,10 +6,12 @@ Cases 9, 12, 14, 15, 16, 46 and 50 of the field, seen in what the worker itself 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -19,21 +21,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_engine_gone import Relay
 
 from tare import parity, records, runtimes
 from tare.config import Disturbance
 from tare.ground import BlockRequest
 from tare.measure import measure_block
-from tare.paths import rootfs_dir
+from tare.paths import archive_path, rootfs_dir
 from tare.run import WORKFLOW_VARIABLE
 from tare.runtimes import engine
-from tare.runtimes.base import LaunchSpec, RunRequest
+from tare.runtimes.base import LABEL, LaunchSpec, Running, RunRequest
 from tare.runtimes.container import ENTRYPOINT, Container
+from tare.setup import engine_probe
+from tare.software.contents import write_libraries
 from tare.software.worker_wheel import build_worker
 
 pytestmark = [pytest.mark.engine, pytest.mark.needs("chroot")]
 
-DIGEST = "sha256:" + "ab" * 32
+DIGEST, OTHER_DIGEST = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
 ARMS = ("host", "chroot", "docker", "docker-hardened")
 LEFT_OUT = (
     "test",
@@ -81,8 +86,12 @@ def copy_python(root: Path) -> None:
     binaries = [str(python), *map(str, library.glob("lib-dynload/*.so"))]
     told = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=True).stdout
     for name in set(re.findall(r"^\t(?:.* => )?(/\S+) \(", told, re.MULTILINE)):
-        (root / name.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(name, root / name.lstrip("/"))
+        copy, real = root / name.lstrip("/"), Path(name).resolve()
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.unlink(missing_ok=True)
+        shutil.copy(real, copy.parent / real.name)
+        if copy.name != real.name:
+            copy.symlink_to(real.name)  # the kernel tells the name of the file, not of the link
     link = root / "usr/bin/python3"
     link.unlink()
     if link != root / python.relative_to("/"):
@@ -99,6 +108,7 @@ def bench(tiny_root: Path, repository: Path, tmp_path_factory: pytest.TempPathFa
         shutil.copytree(tiny_root, root, symlinks=True)
         copy_python(root)
         image = import_image(root)
+        keep_archive(root, DIGEST)
         statuses = {
             "image": {"image_id": image, "digest": DIGEST, "lock_sha256": "l"},
             "rootfs": {"digest": DIGEST},
@@ -127,6 +137,14 @@ def bench(tiny_root: Path, repository: Path, tmp_path_factory: pytest.TempPathFa
         yield Bench(folder, folder / "cache", request)
         engine.api().remove_image(image, force=True)
         engine.close()
+
+
+def keep_archive(root: Path, digest: str) -> None:
+    """Keep the root filesystem's archive where the libraries' sums are taken from, and take them."""
+    archive_path(digest).parent.mkdir(parents=True, exist_ok=True)
+    names = sorted(path.name for path in root.iterdir())
+    subprocess.run(["tar", "-C", str(root), "-cf", str(archive_path(digest)), *names], check=True)
+    write_libraries(digest)
 
 
 def import_image(root: Path) -> str:
@@ -231,6 +249,166 @@ def test_case_16_a_quota_is_seen_inside_and_decides_parity(
     assert found["docker"]["process"]["quota_cpus"] is None
     verdict = parity.compare(found["docker"], found["docker-one-cpu"], "docker", "docker-one-cpu")
     assert (verdict.status, verdict.fields) == ("different", ("process.effective_cpus", "process.quota_cpus"))
+
+
+def test_case_1_the_very_same_files_are_the_same_software_also_on_the_host(rows: dict[str, Row]) -> None:
+    host, docker = (rows[arm]["fingerprint"] for arm in ("host", "docker"))
+    assert len(docker["libraries"]) > 1
+    assert None not in docker["libraries"].values()
+    found = parity.compare(host, docker, "host", "docker")
+    assert (found.status, found.fields) == ("same", ())
+
+
+def test_case_1_one_library_of_another_build_is_different_software_and_is_named(
+    bench: Bench, rows: dict[str, Row]
+) -> None:
+    """The same names, versions and results: only the bits of one library that the worker loads are others."""
+    library = next(
+        path for path in rows["docker"]["fingerprint"]["libraries"] if "/libz." in path or "/libm." in path
+    )
+    root = bench.folder / "rebuilt/root"
+    shutil.copytree(rootfs_dir(DIGEST), root, symlinks=True)
+    with (root / library.lstrip("/")).open("ab") as file:
+        file.write(b"\0")  # after the end of what the loader reads
+    keep_archive(root, OTHER_DIGEST)
+    image = import_image(root)
+    status = {"status": "ok", "reasons": [], "image_id": image, "digest": OTHER_DIGEST, "lock_sha256": "l"}
+    (bench.folder / "other.json").write_text(json.dumps(status))
+    request = dataclasses.replace(bench.request, image=bench.folder / "other.json")
+    try:
+        rebuilt = dataclasses.replace(bench, request=request).measure("docker", folder="rebuilt")[0][
+            "fingerprint"
+        ]
+    finally:
+        engine.api().remove_image(image, force=True)
+    inside = parity.compare(rows["chroot"]["fingerprint"], rebuilt, "chroot", "docker")
+    assert (inside.status, inside.fields) == ("different", ("launch.image_digest", f"libraries.{library}"))
+    across = parity.compare(rows["host"]["fingerprint"], rebuilt, "host", "docker")
+    assert (across.status, across.fields) == ("userland", (f"libraries.{library.rpartition('/')[2]}",))
+
+
+# The SDK drops the socket of a connection that fails without closing it (docker.transport.unixconn).
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_engine_that_goes_away_in_mid_block_hides_nothing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay = Relay(tmp_path / "relay.sock", engine_probe.address(os.environ).removeprefix("unix://"))
+    engine.close()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/relay.sock")
+    docker = runtimes.get("docker")
+
+    class Cut:
+        """The runtime whose engine hangs up as soon as its first run is started."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(docker, name)
+
+        def start(self, spec: LaunchSpec) -> Running:
+            running = docker.start(spec)
+            relay.cut()
+            return running
+
+    monkeypatch.setitem(runtimes.RUNTIMES, "docker", Cut())
+    block = bench.folder / "cut/blocks/startup/1.parquet"
+    try:
+        measure_block(
+            dataclasses.replace(bench.request, runtimes=("docker", "host", "chroot"), control="docker"), block
+        )
+    finally:
+        relay.cut()
+        engine.close()
+        monkeypatch.undo()
+        monkeypatch.setenv("TARE_CACHE", str(bench.cache))
+    rows = records.read(block, records.BLOCK).to_pylist()
+    assert {row["runtime"]: row["status"] for row in rows} == {
+        "docker": "failed",
+        "host": "ok",
+        "chroot": "ok",
+    }
+    reasons = ["; ".join(row["reasons"]) for row in rows if row["runtime"] == "docker"]
+    assert len(reasons) == 2
+    assert "the Docker engine went away or lost the run" in reasons[0]
+    assert "no engine answers" in reasons[1]
+    # The engine is back: what the run left is this process's own, and goes with the next of its kind.
+    label = f"{LABEL}={bench.request.study}"
+    for left in engine.api().containers(all=True, filters={"label": label}):
+        engine.api().remove_container(left["Id"], force=True)
+    gc.collect()  # here, where the warning is expected
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_case_24_swap_and_major_faults_of_every_run_are_recorded(rows: dict[str, Row], arm: str) -> None:
+    counted = rows[arm]["fingerprint"]["counters"]
+    for name in ("swap_in_pages", "swap_out_pages", "major_faults"):
+        assert counted[name] >= 0, name
+    assert isinstance(rows[arm]["fingerprint"]["node"]["swap_bytes"], int)
+    if arm.startswith("docker"):
+        accounting = rows[arm]["fingerprint"]["launch"]["engine"]["engine"]["swap_limit"]
+        assert accounting is bool(engine.api().info()["SwapLimit"])
+
+
+@pytest.fixture
+def endless(bench: Bench, tiny_root: Path, tmp_path: Path) -> Iterator[list[str]]:
+    """The command that measures a block in docker whose worker never ends."""
+    root = tmp_path / "endless/root"
+    shutil.copytree(tiny_root, root, symlinks=True)
+    (root / "usr/bin/python3").write_text("#!/bin/sh\nsleep 1000\n")
+    image = import_image(root)
+    status = {"status": "ok", "reasons": [], "image_id": image, "digest": DIGEST, "lock_sha256": "l"}
+    (tmp_path / "image.json").write_text(json.dumps(status))
+    given = dataclasses.asdict(dataclasses.replace(bench.request, runtimes=("docker",), control="docker"))
+    keys = (
+        "workload",
+        "stack",
+        "factors",
+        "seed",
+        "runtimes",
+        "control",
+        "threads",
+        "max_attempts",
+        "timeout_seconds",
+    )
+    measuring = {key: given[key] for key in keys} | {"disturbance": Disturbance().model_dump(), "harness": ""}
+    command = [sys.executable, str(Path(__file__).parents[2] / "scripts/measure_block.py")]
+    options = {"study": tmp_path.name, "cell": "startup", "block": "1", "measuring": json.dumps(measuring)}
+    for name, value in options.items():
+        command += [f"--{name}", value]
+    block = tmp_path / "results/s/blocks/startup/1.parquet"
+    yield [
+        *command,
+        "--output",
+        str(block),
+        "--input",
+        str(tmp_path / "image.json"),
+        str(bench.request.wheel),
+    ]
+    engine.api().remove_image(image, force=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_case_43_an_interrupted_measurement_leaves_no_container_no_block_and_no_scratch(
+    endless: list[str], tmp_path: Path, repository: Path, number: signal.Signals
+) -> None:
+    label = f"{LABEL}={tmp_path.name}"
+    started = engine.api().events(decode=True, filters={"label": label, "event": "start"})
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(repository / "src"),
+        "TARE_CACHE": str(tmp_path),
+    }
+    with subprocess.Popen(endless, env=environment, stderr=subprocess.PIPE, text=True) as measuring:
+        try:
+            next(started)
+            started.close()
+            measuring.send_signal(number)
+            _, said = measuring.communicate(timeout=60)
+        finally:
+            measuring.kill()
+    assert measuring.returncode == 128 + number, said
+    assert engine.api().containers(all=True, filters={"label": label}) == []
+    left = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert left == []
+    assert list((tmp_path / "results/s/scratch").iterdir()) == []
 
 
 class LateContainer(Container):

@@ -96,12 +96,23 @@ def test_subids(subuid: str | None, ok: bool, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(capabilities.pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="ada"))
     if subuid is not None:
         (tmp_path / "subuid").write_text(subuid)
-    monkeypatch.setattr(capabilities, "Path", lambda *_: tmp_path / "subuid")
+    monkeypatch.setattr(capabilities, "SUBUID", tmp_path / "subuid")
     found = capabilities.detect("subids")
     assert found.ok is ok
     assert found.remedy == (
         "" if ok else "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada"
     )
+
+
+def test_subids_are_there_before_the_program_that_uses_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set-up must not ask for ids that a user has because newuidmap is still to be installed."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "subuid").write_text("ada:100000:65536\n")
+    monkeypatch.setattr(capabilities, "SUBUID", tmp_path / "subuid")
+    assert capabilities.has_subids("ada")
+    assert not capabilities.detect("subids").ok
 
 
 def test_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tare.worker import process_facts
+
 SRC = Path(__file__).resolve().parents[2] / "src"
 #: -S: without site-packages, so that only the standard library is there
 COMMANDS = {"python": [sys.executable, "-S", "-m", "tare.worker"]}
@@ -120,6 +122,16 @@ def test_fingerprint_has_the_whole_environment_and_the_mapped_files(
     libraries = fingerprint["libraries"]
     assert libraries == sorted(set(libraries))
     assert any("/libc" in path or "/ld-" in path for path in libraries)
+
+
+def test_a_variable_that_the_process_sets_itself_is_not_its_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """torch names a cache by the user when it is imported: on a host only, where the user has a name."""
+    monkeypatch.setenv("SET_BY_A_FRAMEWORK", "1")
+    recorded = process_facts.initial_environment()
+    assert "SET_BY_A_FRAMEWORK" not in recorded
+    assert recorded["PATH"]
 
 
 def test_handshake_waits_for_go(command: list[str], tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tare.setup import engine_probe
 HOST_PYTHON = "3.11"
 #: an arbitrary ordinary user, for trying things without root when root asks
 ORDINARY_UID = 12345
+SUBUID = Path("/etc/subuid")
 
 
 @dataclass(frozen=True)
@@ -182,16 +183,20 @@ def _two_cpus() -> _Answer:
     return count > 1, f"this process may use {count} CPU(s)", "a machine, or a CPU set, of two CPUs or more"
 
 
+def has_subids(user: str) -> bool:
+    """Return whether a user was given subordinate ids, whatever program is there to use them."""
+    try:
+        lines = SUBUID.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return any(line.split(":")[0] in (user, str(os.geteuid())) for line in lines)
+
+
 def _subids() -> _Answer:
     if not shutil.which("newuidmap"):
         return False, "newuidmap is not installed", "apt-get install uidmap"
     user = user_name()
-    owners = {user, str(os.geteuid())}
-    try:
-        lines = Path("/etc/subuid").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    ok = any(line.split(":")[0] in owners for line in lines)
+    ok = has_subids(user)
     why = f"subordinate ids for {user}" if ok else f"/etc/subuid has no line for {user}"
     return ok, why, f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
 

@@ -78,7 +78,7 @@ def gather(checkout: Path, goal: str, environ: Mapping[str, str], configs: Seque
         engine_installed=_engine_program() is not None,
         in_docker_group=_listed_in_docker_group(),
         missing=needs.missing(Path("/"), not is_root, bootstrap),
-        has_subids=is_root or capabilities.detect("subids").ok,
+        has_subids=is_root or capabilities.has_subids(capabilities.user_name()),
         pythons=pythons.usable(environ) if venv.action == "make" else (),
         venv=venv,
         bootstrap=bootstrap,

@@ -29,6 +29,16 @@ NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 _LAYERS = ("lowerdir=", "upperdir=", "workdir=")
 
 
+def initial_environment(path: str = "/proc/self/environ") -> Dict[str, str]:
+    """Return the environment this process was started with.
+
+    Not ``os.environ``: a framework that sets a variable for itself, by the user's name say, was not given it.
+    """
+    with open(path, "rb") as file:
+        entries = file.read().decode("utf-8", "surrogateescape").split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
 def process(output: str, data: Optional[str], root: str = "/") -> Dict[str, Any]:
     """Return the ``process`` object of the protocol; ``output`` and ``data`` are the run's folders."""
     return {
@@ -46,7 +56,7 @@ def process(output: str, data: Optional[str], root: str = "/") -> Dict[str, Any]
         "huge_pages": huge_pages(root),
         "clock_source": _line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "namespaces": namespaces(),
-        "environment": dict(os.environ),
+        "environment": initial_environment(),
         "uid": os.getuid(),
         "gid": os.getgid(),
     }
