@@ -41,6 +41,8 @@ rule all:
         get_blocks,
         get_tables(),
         get_figures(),
+    message:
+        f"Everything of the study {study.study} is there"
 
 
 rule images:

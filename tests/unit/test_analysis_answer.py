@@ -126,3 +126,10 @@ def test_intervals_that_the_corrected_p_does_not_confirm_are_explained(tmp_path)
         "No verdict yet on steady work in docker against the host (isolation + userland): most intervals alone "
         "would decide, but the corrected p values do not (all 7 comparisons are inconclusive)."
     )
+
+
+def test_a_study_that_asks_for_no_comparison_says_so(tmp_path):
+    data = study_with(
+        tmp_path, noise=0.01, comparisons=[], runtimes=["host"], cells=[{"workload": "startup"}]
+    )
+    assert answer(data)[0] == "This study asks for no comparison."

@@ -37,6 +37,8 @@ def owner(checkout: Path) -> str | None:
     return workflow.living_owner(checkout, checkout.parent / "proc", host="here")
 
 
+#: what runs, without why
+CALM = ["--quiet", "reason", "host", "--keep-going"]
 SNAKEMAKE = ["/x/.venv/bin/python3.11", "/x/.venv/bin/snakemake", "--cores", "all"]
 
 
@@ -133,11 +135,13 @@ def test_a_lock_that_stays_is_an_error(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "started"),
     [
-        ([], ["--cores", "all"]),
+        ([], [*CALM, "--cores", "all"]),
         (["-n", "--configfile", "x.yaml"], ["--cores", "all", "-n", "--configfile", "x.yaml"]),
-        (["--cores", "1"], ["--cores", "1"]),
-        (["-c1"], ["-c1"]),
-        (["--jobs=2"], ["--jobs=2"]),
+        (["--cores", "1"], [*CALM, "--cores", "1"]),
+        (["-c1"], [*CALM, "-c1"]),
+        (["--jobs=2", "results/x"], [*CALM, "--jobs=2", "results/x"]),
+        (["--quiet", "all"], ["--cores", "all", "--quiet", "all"]),
+        (["--verbose"], ["--cores", "all", "--verbose"]),
     ],
 )
 def test_hand_over(

@@ -104,6 +104,17 @@ def hand_over(checkout: Path, arguments: Sequence[str], environ: Mapping[str, st
     clean = environment(checkout, environ)
     clear_dead_lock(checkout, clean)
     os.chdir(checkout)
-    chosen = any(re.match(r"(-[cj]|--cores|--jobs)(=|\d|$)", word) for word in arguments)
-    cores = [] if chosen else ["--cores", "all"]
-    os.execve(snakemake(checkout), [snakemake(checkout), *cores, *arguments], clean)
+    argv = [snakemake(checkout), *_defaults(arguments), *arguments]
+    os.execve(argv[0], argv, clean)
+
+
+def _defaults(arguments: Sequence[str]) -> list[str]:
+    """Return the options that the user left open: all cores, and what runs without why (a dry run tells why)."""
+
+    def given(pattern: str) -> bool:
+        return any(re.match(pattern, word) for word in arguments)
+
+    cores = [] if given(r"(-[cj]|--cores|--jobs)(=|\d|$)") else ["--cores", "all"]
+    told = given(r"(-n|--dry-run|-q|--quiet|--verbose|-p|--printshellcmds)(=|$)")
+    # --keep-going (the default profile has it too) ends the list, which would swallow a target that follows
+    return cores if told else ["--quiet", "reason", "host", "--keep-going", *cores]
