@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tare import signals
 from tare.runtimes.base import LaunchSpec, Outcome, Running, RunRequest, RuntimeClass
 
 READY, GO = "ready", "go"
@@ -61,8 +62,10 @@ def execute(
     spec = runtime.specify(request)
     deadline = time.monotonic() + timeout_seconds
     with _fifos(request.output, handshake) as fifos:
-        running = runtime.start(spec)
+        running: Running | None = None
         try:
+            with signals.held_back():  # between its start and the name it gets here a run would be nobody's
+                running = runtime.start(spec)
             waiting = _Waiting(running, deadline, workflow_fd)
             if fifos and waiting.until_readable(fifos[0]):
                 on_ready()
@@ -77,8 +80,9 @@ def execute(
                 outcome = Outcome(-1, now, now, "the run could not be ended within 30 s")
             return Ended(outcome, spec, waiting.timed_out)
         finally:
-            running.kill()
-            running.close()
+            if running is not None:
+                running.kill()
+                running.close()
 
 
 @contextmanager
