@@ -115,7 +115,13 @@ def test_lists_of_levels_make_one_cell_each_and_ids_name_what_differs() -> None:
         "train-torch-fcn5+batch=1024",
         "train-torch-fcn5+batch=1024+cache=warm",
     ]
-    assert study.expand()[0].factors == {"batch": 512, "samples": 2048, "epochs": 3, "cache": "cold"}
+    assert study.expand()[0].factors == {
+        "batch": 512,
+        "samples": 2048,
+        "epochs": 3,
+        "workers": 0,
+        "cache": "cold",
+    }
 
 
 def test_versions_of_one_stack_stand_side_by_side() -> None:
