@@ -390,6 +390,7 @@ def test_case_43_an_interrupted_measurement_leaves_no_container_no_block_and_no_
     endless: list[str], tmp_path: Path, repository: Path, number: signal.Signals
 ) -> None:
     label = f"{LABEL}={tmp_path.name}"
+    before = settings()
     started = engine.api().events(decode=True, filters={"label": label, "event": "start"})
     environment = {
         "PATH": os.environ["PATH"],
@@ -409,6 +410,7 @@ def test_case_43_an_interrupted_measurement_leaves_no_container_no_block_and_no_
     left = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
     assert left == []
     assert list((tmp_path / "results/s/scratch").iterdir()) == []
+    assert settings() == before  # case 14: also when it could not end as it meant to
 
 
 class LateContainer(Container):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import runpy
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +25,8 @@ from tare.order import slots
 from tare.page_cache import EvictionResult
 from tare.run import WORKFLOW_VARIABLE, WorkflowGoneError
 from tare.runtimes.base import LaunchError, LaunchSpec, Outcome, Unavailable
+from tare.signals import ENDING
+from tare.sweep import SweepError
 
 DISTURBED = {"end": {"counters": {**QUIET, "busy_seconds": 64.0}}}
 
@@ -381,6 +385,67 @@ def test_the_machine_is_held_from_sweep_to_end(bench: Bench, monkeypatch: pytest
     assert seen == [f"{at}: s: train-torch-fcn5 block 1" for at in ("sweep", "run", "run", "run")]
     with machine_lock.exclusive("free again", path=bench.folder / "lock", announce=pytest.fail):
         pass
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            measure.DiskFullError("results: 3 MB free; free some space"),
+            "[tare] results: 3 MB free; free some space",
+        ),
+        (machine_lock.LockError("/run/lock/x: remove it"), "[tare] /run/lock/x: remove it"),
+        (SweepError("container 12 stays; docker rm"), "[tare] container 12 stays; docker rm"),
+        (WorkflowGoneError("gone"), "[tare] gone; nothing was written, this block is measured again"),
+    ],
+)
+def test_the_program_refuses_in_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, repository: Path, error: Exception, said: str
+) -> None:
+    given = dataclasses.asdict(bench.request)
+    keys = (
+        "workload",
+        "stack",
+        "factors",
+        "seed",
+        "runtimes",
+        "control",
+        "threads",
+        "max_attempts",
+        "timeout_seconds",
+    )
+    measuring = {name: given[name] for name in keys} | {
+        "disturbance": given["disturbance"].model_dump(),
+        "harness": "h",
+    }
+    asked: list[BlockRequest] = []
+
+    def refuse(request: BlockRequest, output: Path) -> None:
+        asked.append(request)
+        assert output == bench.block
+        raise error
+
+    monkeypatch.setattr(measure, "measure_block", refuse)
+    inputs = [
+        bench.request.image,
+        bench.request.rootfs,
+        bench.request.venv,
+        bench.request.dataset,
+        bench.request.wheel,
+    ]
+    options = ["--study", "s", "--cell", "train-torch-fcn5", "--block", "1", "--output", str(bench.block)]
+    arguments = [*options, "--measuring", json.dumps(measuring), "--input", *map(str, inputs)]
+    monkeypatch.setattr(sys, "argv", ["measure_block.py", *arguments])
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(str(repository / "scripts/measure_block.py"), run_name="__main__")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert left.value.code == said
+    # What the workflow passes on the command line arrives as it was meant.
+    assert dataclasses.replace(asked[0], runtimes=tuple(asked[0].runtimes)) == bench.request
 
 
 def test_the_block_says_how_long_it_took(bench: Bench) -> None:
