@@ -15,6 +15,8 @@ MODULES = (
     "measure.py",
     "ground.py",
     "evaluate.py",
+    "events.py",
+    "event_shapes.py",
     "cache_level.py",
     "page_cache.py",
     "disturbance.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from checkouts import ROOT, Checkout, copy_checkout
 
+from checkouts import ROOT, Checkout, copy_checkout
 from tare import records
+from tare.paths import cache_dir
 
 pytestmark = [pytest.mark.engine, pytest.mark.needs("mmdebstrap", "hpc_host", "host_python")]
 STUDY = ("--configfile", str(ROOT / "tests/data/studies/small.yaml"))
@@ -21,7 +23,9 @@ CELLS = {"startup", TRAIN}
 
 
 def rows(checkout: Checkout, table: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = pq.read_table(checkout.path / f"results/small/tables/{table}.parquet").to_pylist()
+    found: list[dict[str, object]] = pq.read_table(
+        checkout.path / f"results/small/tables/{table}.parquet"
+    ).to_pylist()
     return found
 
 
@@ -58,9 +62,16 @@ def test_every_run_of_every_block_is_a_row(studied: Checkout, require: Callable[
         (cell, block, runtime, role)
         for cell in CELLS
         for block in (1, 2)
-        for runtime, role in (("host", "measure"), ("chroot", "measure"), ("docker", "measure"), ("chroot", "control"))
+        for runtime, role in (
+            ("host", "measure"),
+            ("chroot", "measure"),
+            ("docker", "measure"),
+            ("chroot", "control"),
+        )
     }
-    assert {run["status"] for run in runs} == {"ok"}, [run["reasons"] for run in runs if run["status"] != "ok"]
+    assert {run["status"] for run in runs} == {"ok"}, [
+        run["reasons"] for run in runs if run["status"] != "ok"
+    ]
     for run in runs:
         assert 0 < run["seconds_to_start"] < run["seconds_to_ready"] < run["seconds_total"]  # type: ignore[operator]
         assert run["cpu_seconds"] > 0  # type: ignore[operator]
@@ -73,7 +84,7 @@ def test_the_runs_of_a_block_do_not_overlap_in_time(studied: Checkout) -> None:
         (run["started_at"].timestamp(), run["started_at"].timestamp() + run["seconds_total"])  # type: ignore[attr-defined]
         for run in rows(studied, "runs")
     )
-    assert all(later[0] >= earlier[1] for earlier, later in zip(runs, runs[1:], strict=False))
+    assert all(later[0] >= earlier[1] for earlier, later in itertools.pairwise(runs))
 
 
 def test_epoch_zero_was_cold_in_every_runtime(studied: Checkout) -> None:
@@ -183,3 +194,44 @@ def test_nothing_is_left_running_or_mounted(studied: Checkout) -> None:
         client.close()
     assert str(studied.path) not in Path("/proc/mounts").read_text()
     assert list((studied.path / "results/small/scratch").iterdir()) == []
+
+
+def test_two_versions_of_one_stack_stand_side_by_side(tmp_path: Path) -> None:
+    """Study X's claim of coexistence: two locks of one recipe, two images, both measured in one study."""
+    checkout = copy_checkout(tmp_path / "tare", own_cache=False)
+    lock = (checkout.path / "envs/hpc.debs.lock").read_text()
+    for kind in (".lock.txt", ".debs.in", ".in"):
+        shutil.copyfile(checkout.path / f"envs/hpc{kind}", checkout.path / f"envs/hpc-bare{kind}")
+    bare = [line for line in lock.splitlines(keepends=True) if not line.startswith("hpcc ")]
+    (checkout.path / "envs/hpc-bare.debs.lock").write_text("".join(bare))
+    (checkout.path / "versions.yaml").write_text(
+        "study: versions\nblocks: 2\nruntimes: [docker]\ncomparisons: []\n"
+        "stacks: {hpc-bare: {recipe: hpc, lock: hpc-bare}}\n"
+        "cells: [{workload: startup}, {workload: startup, stack: hpc-bare}]\n"
+    )
+    ran = checkout.snakemake("--configfile", "versions.yaml", timeout=600)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    runs = pq.read_table(checkout.path / "results/versions/tables/runs.parquet").to_pylist()
+    assert {run["status"] for run in runs} == {"ok"}
+    of_cell = {
+        cell: {run["image_digest"] for run in runs if run["cell"] == cell}
+        for cell in ("startup", "startup+stack=hpc-bare")
+    }
+    assert all(len(digests) == 1 for digests in of_cell.values())
+    assert of_cell["startup"] != of_cell["startup+stack=hpc-bare"]
+    remove_images(of_cell["startup+stack=hpc-bare"])
+
+
+def remove_images(digests: set[str]) -> None:
+    """Remove what only a test built: the image and its archive in the machine's cache."""
+    import docker
+
+    client = docker.from_env()
+    try:
+        for digest in digests:
+            hexdigest = digest.removeprefix("sha256:")
+            client.images.remove(f"tare/hpc-bare:{hexdigest[:12]}", force=True)
+            for path in (cache_dir() / "archives").glob(f"{hexdigest}*"):
+                path.unlink()
+    finally:
+        client.close()

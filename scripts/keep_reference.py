@@ -1,0 +1,56 @@
+"""Keeps a finished study as the reference: `python scripts/keep_reference.py results/quick`; without an argument it
+draws the kept one anew from its tables (after a change of figures or report)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from tare.analysis.publish import publish  # noqa: E402 (runs without an installed package)
+from tare.analysis.study_data import StudyData  # noqa: E402
+from tare.config import Study  # noqa: E402
+
+REFERENCE = ROOT / "results/reference"
+TABLES = ("runs", "samples", "comparisons")
+
+
+def load(folder: Path) -> StudyData:
+    """Return the study kept in a folder: its config and its tables."""
+    study = Study.model_validate_json((folder / "study.json").read_text(encoding="utf-8"))
+    return StudyData.load(study, *(folder / f"tables/{table}.parquet" for table in TABLES))
+
+
+def keep(study: Study, source: Path, target: Path) -> None:
+    """Copy the tables of ``source`` and write down the study and the machine it was measured on."""
+    (target / "tables").mkdir(parents=True, exist_ok=True)
+    for table in TABLES:
+        shutil.copyfile(source / f"tables/{table}.parquet", target / f"tables/{table}.parquet")
+    (target / "study.json").write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    run = load(target).runs[0]
+    node = json.loads(run["fingerprint"])["node"]
+    machine = {
+        "date": run["started_at"].date().isoformat(),
+        "cpu": f"{node['cores']} cores of {node['cpu_model']}, {node['memory_class']}",
+        "kernel": f"Linux {node['kernel']}",
+        "engine": f"Docker {node['engine_version']}",
+    }
+    (target / "machine.json").write_text(json.dumps(machine, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Keep the study of the command line, if one is named, and draw the reference."""
+    if len(sys.argv) > 1:
+        import yaml
+
+        config = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
+        keep(Study.model_validate(config), Path(sys.argv[1]), REFERENCE)
+    publish(load(REFERENCE), REFERENCE)
+
+
+if __name__ == "__main__":
+    main()
