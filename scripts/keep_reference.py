@@ -1,5 +1,7 @@
-"""Keeps a finished study as the reference: `python scripts/keep_reference.py results/quick`; without an argument it
-draws the kept one anew from its tables (after a change of figures or report)."""
+"""Keeps a finished study as the reference: `python scripts/keep_reference.py <study folder> [<preset> …]`.
+
+Without arguments it draws the kept one anew from its tables (after a change of figures or report).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import json
 import shutil
 import sys
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -43,12 +47,13 @@ def keep(study: Study, source: Path, target: Path) -> None:
 
 
 def main() -> None:
-    """Keep the study of the command line, if one is named, and draw the reference."""
+    """Keep the study of the command line (its folder and its config files), if one is named; draw the reference."""
     if len(sys.argv) > 1:
-        import yaml
-
-        config = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
-        keep(Study.model_validate(config), Path(sys.argv[1]), REFERENCE)
+        source, *presets = map(Path, sys.argv[1:])
+        config: dict[str, object] = {}
+        for path in (ROOT / "config/config.yaml", *presets):
+            config |= yaml.safe_load(path.read_text(encoding="utf-8"))
+        keep(Study.model_validate(config), source, REFERENCE)
     publish(load(REFERENCE), REFERENCE)
 
 
