@@ -39,7 +39,13 @@ class Checkout:
         """Run Snakemake to its end."""
         command, environment = self._command(cores, arguments), self._environment()
         return subprocess.run(
-            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+            command,
+            cwd=self.path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
 
     def start_snakemake(self, *arguments: str) -> subprocess.Popen[str]:
@@ -61,7 +67,9 @@ class Checkout:
 
     def _environment(self) -> dict[str, str]:
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE") and (name == "TARE_CACHE" or not name.startswith("TARE_"))
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("SNAKEMAKE") and (name == "TARE_CACHE" or not name.startswith("TARE_"))
         }
         if self.own_cache:
             environment["TARE_CACHE"] = str(self.path / "cache")

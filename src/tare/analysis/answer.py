@@ -25,7 +25,10 @@ def answer(data: StudyData) -> tuple[str, str]:
     if not data.runs:
         return "No block has been measured yet, so there is no answer.", "Start the study to get one."
     if not data.study.comparisons:
-        return "This study asks for no comparison.", "Name pairs under `comparisons` in its config to get verdicts."
+        return (
+            "This study asks for no comparison.",
+            "Name pairs under `comparisons` in its config to get verdicts.",
+        )
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in data.comparisons):
         return _nothing(data)
     first, *others = [_about(data, *pair) for pair in data.pairs[:2]]
