@@ -46,6 +46,7 @@ rule plot_overhead:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/overhead",
+                "figures/rule",
                 "figures/style",
                 "pairing",
                 "study_data",
@@ -84,6 +85,7 @@ rule plot_blocks:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/blocks",
+                "figures/rule",
                 "figures/style",
                 "pairing",
                 "study_data",
@@ -119,6 +121,7 @@ rule plot_epochs:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/epochs",
+                "figures/rule",
                 "figures/style",
                 "pairing",
                 "study_data",
@@ -154,6 +157,7 @@ rule plot_startup:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/startup",
+                "figures/rule",
                 "figures/style",
                 "pairing",
                 "study_data",
@@ -193,6 +197,7 @@ rule plot_breakdown:
             module=[
                 "figures/breakdown",
                 "figures/epochs",
+                "figures/rule",
                 "figures/style",
                 "pairing",
                 "study_data",

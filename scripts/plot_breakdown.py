@@ -1,23 +1,11 @@
 """Rule plot_breakdown: where the time of a run goes, as SVG and PNG."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.analysis.figures import breakdown, style
-from tare.analysis.study_data import StudyData
-from tare.config import Study
+from tare.analysis.figures import breakdown
+from tare.analysis.figures.rule import plot
 
 if TYPE_CHECKING:
     snakemake: Any = None
 
-
-def main() -> None:
-    """Draw the figure from the tables."""
-    source = snakemake.input
-    study = Study.model_validate_json(snakemake.params.study)
-    data = StudyData.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
-    style.save(breakdown.draw(data), Path(snakemake.output.svg), Path(snakemake.output.png))
-    Path(snakemake.log[0]).write_text(f"drawn from {data.progress()}\n", encoding="utf-8")
-
-
-main()
+plot(snakemake, breakdown.draw)
