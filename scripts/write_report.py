@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tare.analysis import publish, report, terminal
 from tare.analysis.study_data import StudyData
-from tare.config import Study
 
 if TYPE_CHECKING:
     snakemake: Any = None
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Write both files; the log holds what the terminal shows."""
     source = snakemake.input
-    study = Study.model_validate_json(snakemake.params.study)
-    data = StudyData.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
+    data = StudyData.of_rule(snakemake)
     figures = {name: Path(getattr(source, name)).read_text(encoding="utf-8") for name in report.FIGURES}
     publish.write(data, figures, Path(snakemake.output.page), Path(snakemake.output.summary))
     text = terminal.terminal(data, snakemake.output.page)

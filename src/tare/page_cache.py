@@ -11,9 +11,10 @@ import ctypes
 import mmap
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tare.worker.mounts import mount_of, parse_mountinfo
 
 #: file systems of a local disk on which posix_fadvise(DONTNEED) is known to empty the page cache, and this is
 #: the only cache of the kernel; network file systems, ZFS, FUSE and overlays have others
@@ -152,16 +153,9 @@ def mincore_tells(path: Path) -> bool:
 
 def file_system(path: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
     """Return the type of the file system that ``path`` lies on, `unknown` when no mount is told."""
-    real = os.path.realpath(path)
-    best, kind = "", "unknown"
-    for line in mountinfo.read_text(encoding="utf-8").splitlines():
-        fields, _, rest = line.partition(" - ")
-        with suppress(IndexError):
-            point = fields.split(" ")[4].encode().decode("unicode_escape").encode("latin-1").decode()
-            inside = real == point or real.startswith(point.rstrip("/") + "/")
-            if inside and len(point) >= len(best):  # of two mounts on one point the later one is seen
-                best, kind = point, rest.split(" ")[0]
-    return kind
+    mounts = parse_mountinfo(mountinfo.read_text(encoding="utf-8", errors="surrogateescape"))
+    mount = mount_of(os.path.realpath(path), mounts)
+    return mount.type if mount else "unknown"
 
 
 def cold_proof(resident_after: float, device_read_bytes: int | None, bytes_expected: int) -> ColdProof:

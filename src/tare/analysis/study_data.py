@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,6 +39,12 @@ class StudyData:
             records.read(samples, records.SAMPLES),
             records.read(comparisons, records.COMPARISONS).to_pylist(),
         )
+
+    @classmethod
+    def of_rule(cls, snakemake: Any) -> StudyData:
+        """Return the study of a rule that has the three tables as inputs and the config as ``params.study``."""
+        study, source = Study.model_validate_json(snakemake.params.study), snakemake.input
+        return cls.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
 
     @cached_property
     def runs(self) -> list[Row]:

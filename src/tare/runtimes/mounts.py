@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tare.worker.mounts import parse_mountinfo
+
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000  # sched.h
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8  # sys/mount.h, as are the following
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
@@ -85,9 +87,9 @@ def _mount_one(mount: Mapping[str, Any]) -> None:
 def mount_points_below(folder: str, mountinfo: str = "/proc/self/mountinfo") -> list[str]:
     """Return the mount points at and below ``folder``, each once, in the order of mounting."""
     folder = os.path.realpath(folder)
-    points = (line.split(" ", 5)[4] for line in Path(mountinfo).read_text(encoding="utf-8").splitlines())
-    plain = (point.encode().decode("unicode_escape").encode("latin-1").decode() for point in points)
-    return list(dict.fromkeys(p for p in plain if p == folder or p.startswith(f"{folder}/")))
+    told = parse_mountinfo(Path(mountinfo).read_text(encoding="utf-8", errors="surrogateescape"))
+    points = (mount.point for mount in told)
+    return list(dict.fromkeys(p for p in points if p == folder or p.startswith(f"{folder}/")))
 
 
 def _kept_flags(point: str) -> int:

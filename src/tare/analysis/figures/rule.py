@@ -10,13 +10,10 @@ from matplotlib.figure import Figure
 
 from tare.analysis.figures import style
 from tare.analysis.study_data import StudyData
-from tare.config import Study
 
 
 def plot(snakemake: Any, draw: Callable[[StudyData], Figure]) -> None:
     """Draw a figure from the tables that ``snakemake.input`` names; the log says what it was drawn from."""
-    source = snakemake.input
-    study = Study.model_validate_json(snakemake.params.study)
-    data = StudyData.load(study, Path(source.runs), Path(source.samples), Path(source.comparisons))
+    data = StudyData.of_rule(snakemake)
     style.save(draw(data), Path(snakemake.output.svg), Path(snakemake.output.png))
     Path(snakemake.log[0]).write_text(f"drawn from {data.progress()}\n", encoding="utf-8")
