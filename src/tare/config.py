@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from tare.workloads import WORKLOADS, Level, Workload
+from tare.workloads.declaration import Level, Workload
+from tare.workloads.registry import WORKLOADS
 
 RUNTIMES = ("host", "chroot", "chroot-userns", "docker", "docker-pure", "docker-hardened")
 STACKS = ("hpc", "torch")
@@ -276,7 +277,7 @@ def _level(workload: str, name: str, level: Level) -> Level:
     factor = WORKLOADS[workload].factors[name]
     if level in factor.allowed and not isinstance(level, bool):
         return level
-    numbers = not factor.allowed or name == "n"
+    numbers = factor.numbers or not factor.allowed
     if numbers and isinstance(level, int) and not isinstance(level, bool) and level >= 1:
         return level
     allowed = [*map(str, factor.allowed), *(["an integer ≥ 1"] if numbers else [])]

@@ -13,7 +13,7 @@ from tare.disturbance import grown, judge
 from tare.events import NANOSECOND, EventError, Events, Sample, read_events
 from tare.ground import BlockRequest, Ground
 from tare.run import Ended, tail
-from tare.workloads import Workload
+from tare.workloads.declaration import Workload
 
 
 def evaluate(

@@ -14,7 +14,8 @@ from tare.config import Disturbance
 from tare.paths import rootfs_dir
 from tare.runtimes.base import LaunchSpec, Stack
 from tare.worker.cpus import effective_cpus, memory_limit
-from tare.workloads import WORKLOADS, Workload
+from tare.workloads.declaration import Workload
+from tare.workloads.registry import WORKLOADS
 
 #: the form of a stack that a runtime starts; the others start the image
 FORM_OF = {"host": "host", "chroot": "rootfs", "chroot-userns": "rootfs"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 #: {"cells": {id: workload}, "blocks": n, "runs": runs of a block} as JSON, set by the workflow; words only
 PLAN_VARIABLE = "TARE_PLAN"

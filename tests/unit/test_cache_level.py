@@ -15,7 +15,7 @@ from tare.cache_level import CacheLevel
 from tare.events import Events, read_events
 from tare.ground import survey
 from tare.page_cache import EvictionResult
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 GONE = EvictionResult(1.0, 0.0, "fadvise", True)
 

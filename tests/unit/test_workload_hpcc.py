@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tare.worker.request import Request
-from tare.workloads import WORKLOADS, hpc_software, hpcc, hpcc_files, mpi
+from tare.workloads import hpc_software, hpcc, hpcc_files, mpi
+from tare.workloads.registry import WORKLOADS
 from tare.workloads.hpcc_files import Problem, SizeError
 
 RECORDED = Path(__file__).resolve().parents[1] / "data/hpcc/hpccoutf.txt"

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tare.config import Cell, Study
-from tare.workloads import Metric
+from tare.workloads.declaration import Metric
 
 Row = dict[str, Any]
 #: run_id → its value of one metric

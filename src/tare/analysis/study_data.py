@@ -14,7 +14,7 @@ import pyarrow as pa
 from tare import records
 from tare.analysis.pairing import Attempt, Evidence, Row, Values, attempts, gather, summaries
 from tare.config import Cell, Study
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 #: the total leads, isolation explains it; other pairs follow as the study lists them
 _LEADING = (("docker", "host"), ("docker", "chroot"))

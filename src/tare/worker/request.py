@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from tare.workloads import WORKLOADS, Level
+from tare.workloads.declaration import Level, Workload
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 class RequestError(ValueError):
@@ -19,6 +20,7 @@ class Request(NamedTuple):
     """One run as the measuring side asks for it; paths as this process sees them."""
 
     run_id: str
+    family: str
     workload: str
     factors: Mapping[str, Level]
     seed: int
@@ -26,11 +28,14 @@ class Request(NamedTuple):
     memory_bytes: int
     data: Optional[str]
     output: str
+    files: str
+    peer: Optional[Mapping[str, Any]]
     handshake: bool
 
 
 _TYPES: Dict[str, Any] = {
     "run_id": str,
+    "family": str,
     "workload": str,
     "factors": dict,
     "seed": int,
@@ -38,6 +43,8 @@ _TYPES: Dict[str, Any] = {
     "memory_bytes": int,
     "data": (str, type(None)),
     "output": str,
+    "files": str,
+    "peer": (dict, type(None)),
     "handshake": bool,
 }
 
@@ -74,12 +81,23 @@ def check_request(raw: Any) -> Request:
     return request
 
 
-def _check_values(request: Request) -> None:
-    if request.workload not in WORKLOADS:
+def declared(request: Request) -> Workload:
+    """Return what the request's workload declares; imports its family and no other. Raises ``RequestError``."""
+    try:
+        family = importlib.import_module("tare.workloads." + request.family)
+    except ModuleNotFoundError:
+        raise RequestError("family: %r is no module of this worker; see PROTOCOL.md" % request.family) from None
+    workloads: Dict[str, Workload] = {w.name: w for w in getattr(family, "WORKLOADS", ())}
+    if request.workload not in workloads:
         raise RequestError(
-            "workload: %r is unknown; allowed: %s" % (request.workload, ", ".join(sorted(WORKLOADS)))
+            "workload: %r is unknown in family %s; allowed: %s"
+            % (request.workload, request.family, ", ".join(sorted(workloads)) or "none")
         )
-    wanted = set(WORKLOADS[request.workload].factors)
+    return workloads[request.workload]
+
+
+def _check_values(request: Request) -> None:
+    wanted = set(declared(request).factors)
     if set(request.factors) != wanted:
         raise RequestError(
             "factors: %s needs exactly %s, the request has %s"
@@ -90,5 +108,7 @@ def _check_values(request: Request) -> None:
             raise RequestError("%s: %r must be at least 1" % (key, getattr(request, key)))
     if not os.path.isdir(request.output):
         raise RequestError("output: %s is no folder here; mount it read-write" % request.output)
+    if not os.path.isdir(request.files):
+        raise RequestError("files: %s is no folder here; mount it read-write" % request.files)
     if request.data is not None and not os.path.isdir(request.data):
         raise RequestError("data: %s is no folder here; mount it read-only" % request.data)

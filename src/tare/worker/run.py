@@ -11,9 +11,8 @@ from typing import List
 
 from tare.worker import counters, loop, process_facts
 from tare.worker.events import Events
-from tare.worker.request import Request, read_request
+from tare.worker.request import Request, declared, read_request
 from tare.worker.task import Task
-from tare.workloads import WORKLOADS
 
 USAGE = "usage: python -m tare.worker <output folder>/request.json"
 
@@ -42,7 +41,7 @@ def main(arguments: List[str], started_ns: int) -> int:
 
 
 def _run(request: Request, events: Events) -> None:
-    adapter = importlib.import_module(WORKLOADS[request.workload].adapter)
+    adapter = importlib.import_module(declared(request).adapter)
     task: Task = adapter.set_up(request)
     events.add("ready", ns=time.monotonic_ns(), counters=counters.counters())
     if request.handshake:

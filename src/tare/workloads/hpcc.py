@@ -13,9 +13,38 @@ from tare.worker.process_facts import shared_memory
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import hpcc_files, mpi
+from tare.workloads.declaration import Factor, Metric, Workload
 from tare.workloads.hpc_software import debian_packages, openblas
 
 PACKAGES = ("hpcc", "openmpi-bin", "libopenmpi3", "libopenblas0-pthread")
+
+WORKLOADS = (
+    Workload(
+        name="hpcc",
+        title="HPC Challenge",
+        stack="hpc",
+        adapter=__name__,
+        factors={
+            "n": Factor(
+                "quick",
+                ("quick", "full"),
+                "HPL problem size: quick (seconds), full (70 % of memory), or a number",
+                numbers=True,
+            ),
+        },
+        metrics=(
+            Metric("hpl_flops", "steady", "flop/s", False, "HPL"),
+            Metric("dgemm_flops", "steady", "flop/s", False, "DGEMM (star)"),
+            Metric("stream_triad", "steady", "B/s", False, "STREAM triad (star)"),
+            Metric("fft_flops", "steady", "flop/s", False, "FFT (MPI)"),
+            Metric("random_access", "steady", "update/s", False, "RandomAccess (MPI)"),
+            Metric("ptrans", "steady", "B/s", False, "PTRANS"),
+            Metric("latency", "steady", "s", True, "ping-pong latency"),
+        ),
+        layer="compute",
+        expected_seconds=6.0,
+    ),
+)
 
 
 class HpccError(RuntimeError):

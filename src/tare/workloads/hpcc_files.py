@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from tare.workloads import Level
+from tare.workloads.declaration import Level
 
 #: block size of HPL: within what OpenBLAS's kernels like
 NB = 192

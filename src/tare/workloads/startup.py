@@ -4,6 +4,23 @@ from __future__ import annotations
 
 from tare.worker.request import Request
 from tare.worker.task import Task
+from tare.workloads.declaration import Metric, Workload
+
+WORKLOADS = (
+    Workload(
+        name="startup",
+        title="empty workload: the floor under every figure",
+        stack="hpc",
+        adapter=__name__,
+        factors={},
+        metrics=(
+            Metric("start_seconds", "startup", "s", True, "request to first instruction"),
+            Metric("total_seconds", "startup", "s", True, "request to exit"),
+        ),
+        layer="start-up",
+        expected_seconds=0.5,
+    ),
+)
 
 
 def set_up(request: Request) -> Task:
