@@ -80,25 +80,41 @@ def get_figures():
     return expand(
         "results/{study}/figures/{figure}.{form}",
         study=study.study,
-        figure=["overhead", "blocks", "epochs", "startup", "breakdown"],
+        figure=[
+            "overhead",
+            "blocks",
+            "epochs",
+            "startup",
+            "breakdown",
+            "ladder",
+            "options",
+        ],
         form=["svg", "png"],
     )
 
 
-def uses(*prefixes):
-    """Whether the study has a runtime of these names."""
-    return any(runtime.startswith(prefixes) for runtime in study.runtimes)
-
-
 def get_software(wildcards):
-    """The status files of what the runtimes of a cell stand on."""
-    folder = f"results/software/{CELLS[wildcards.cell].stack}"
+    """The status files of what the runtimes of a cell stand on, its native program among them."""
+    cell = CELLS[wildcards.cell]
+    bases = tuple(study.base(runtime) for runtime in cell.runtimes)
     needed = {
-        "image": uses("docker", "chroot"),
-        "rootfs": uses("chroot"),
-        "venv": uses("host"),
+        "image": any(base != "host" for base in bases),
+        "rootfs": any(base.startswith(("chroot", "crun")) for base in bases)
+        or any("overlay" in one.without for one in get_variants(cell).values()),
+        "venv": "host" in bases,
     }
-    return {form: f"{folder}/{form}.json" for form, wanted in needed.items() if wanted}
+    folder = f"results/software/{cell.stack}"
+    found = {form: f"{folder}/{form}.json" for form, wanted in needed.items() if wanted}
+    if cell.spec.native:
+        found["native"] = f"results/software/native/{cell.spec.native}.json"
+    return found
+
+
+def get_variants(cell):
+    """The variants that a cell is measured in."""
+    return {
+        name: study.variants[name] for name in cell.runtimes if name in study.variants
+    }
 
 
 def get_dataset(wildcards):
@@ -119,8 +135,12 @@ def get_measuring(wildcards):
             "stack": cell.stack,
             "factors": cell.factors,
             "seed": study.seed,
-            "runtimes": study.runtimes,
-            "control": study.control_runtime(),
+            "runtimes": cell.runtimes,
+            "control": cell.control,
+            "variants": {
+                name: one.model_dump(exclude={"label"})
+                for name, one in get_variants(cell).items()
+            },
             "threads": None if study.threads == "effective" else study.threads,
             "max_attempts": study.max_attempts,
             "timeout_seconds": study.run_timeout_seconds,

@@ -14,6 +14,7 @@ from tare.machine_lock import LockError
 from tare.measure import BlockRequest, DiskFullError, measure_block
 from tare.run import WorkflowGoneError
 from tare.sweep import SweepError
+from tare.variants import Variant
 
 
 def parse() -> argparse.Namespace:
@@ -40,8 +41,10 @@ def main() -> None:
     given = json.loads(args.measuring)
     given.pop("harness")
     limits = Disturbance(**given.pop("disturbance"))
+    given["variants"] = {name: Variant(label=name, **one) for name, one in given["variants"].items()}
     inputs = {path.stem: path for path in args.input if path.suffix == ".json"}
-    forms = {form: inputs.get(form) for form in ("image", "rootfs", "venv", "dataset")}
+    forms = {form: inputs.pop(form, None) for form in ("image", "rootfs", "venv", "dataset")}
+    forms["native"] = next(iter(inputs.values()), None)  # its file bears the program's name
     wheel = next(path for path in args.input if path.suffix == ".whl")
     request = BlockRequest(
         study=args.study, cell=args.cell, block=args.block, disturbance=limits, wheel=wheel, **forms, **given

@@ -10,18 +10,18 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from tare.variants import STEPS, Contrast, Entry, Variant
 from tare.workloads.declaration import Level, Workload
 from tare.workloads.registry import WORKLOADS
 
-RUNTIMES = ("host", "chroot", "chroot-userns", "docker", "docker-pure", "docker-hardened")
-STACKS = ("hpc", "torch")
-Runtime = Literal["host", "chroot", "chroot-userns", "docker", "docker-pure", "docker-hardened"]
+RUNTIMES = ("host", "chroot", "chroot-userns", "docker", "docker-pure", "docker-hardened", "crun")
+STACKS = ("hpc", "torch", "torch-cuda")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -29,17 +29,11 @@ class ConfigError(ValueError):
     """A config that cannot be used; the message names the entry, what is allowed and the fix."""
 
 
-class Entry(BaseModel):
-    """Base of every part of the config: immutable, no unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
 class Comparison(Entry):
     """One pair that gets a verdict: cost in ``treatment`` ÷ cost in ``reference``."""
 
-    treatment: Runtime = Field(description="The runtime whose cost is asked for.")
-    reference: Runtime = Field(description="The runtime it is compared with.")
+    treatment: str = Field(description="The runtime whose cost is asked for.")
+    reference: str = Field(description="The runtime it is compared with.")
 
 
 class CellEntry(Entry):
@@ -50,12 +44,17 @@ class CellEntry(Entry):
     factors: dict[str, StrictInt | StrictStr | list[StrictInt | StrictStr]] = Field(
         default_factory=dict, description="Factor and its level or levels."
     )
+    runtimes: tuple[str, ...] | None = Field(
+        None, description="Runtimes of this cell; null: all those of the study."
+    )
 
 
 class StackVersion(Entry):
     """A further version of a stack, side by side with the others."""
 
-    recipe: Literal["hpc", "torch"] = Field(description="The folder in containers/ it is built from.")
+    recipe: Literal["hpc", "torch", "torch-cuda"] = Field(
+        description="The folder in containers/ it is built from."
+    )
     lock: str = Field(description="The lock it installs: envs/<lock>.lock.txt and envs/<lock>.debs.lock.")
 
 
@@ -130,7 +129,7 @@ class Study(Entry):
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.05, description="Equivalence margin m: within [1/(1+m), 1+m] a cost ratio counts as equivalent."
     )
-    runtimes: tuple[Runtime, ...] = Field(
+    runtimes: tuple[str, ...] = Field(
         ("host", "chroot", "docker"), description="How a process of a stack is started."
     )
     comparisons: tuple[Comparison, ...] = Field(
@@ -141,8 +140,22 @@ class Study(Entry):
         ),
         description="The pairs that get a verdict.",
     )
-    control: Runtime | None = Field(
+    control: str | None = Field(
         None, description="Runtime that runs twice in a block; null: the reference of the first comparison."
+    )
+    variants: dict[str, Variant] = Field(
+        default_factory=dict, description="Further runtimes, made from one with some features changed."
+    )
+    ladder: tuple[str, ...] = Field(
+        (), description="Runtimes from the host to the container, each adding features to the one before it."
+    )
+    star: tuple[str, ...] = Field(
+        (),
+        description="Variants of docker that leave one default out: docker ÷ each is what that default costs.",
+    )
+    options: tuple[str, ...] = Field(
+        (),
+        description="Variants of docker with an option that is no default: each ÷ docker is what it costs.",
     )
     cells: tuple[CellEntry, ...] = Field(
         (
@@ -180,16 +193,20 @@ class Study(Entry):
                 f"study: {self.study!r} cannot be a folder's name here; "
                 "use lower-case letters, digits, . _ - and none of software, data, reference, demo"
             )
-        _unique("runtimes", self.runtimes)
+        self._check_runtimes()
+        everywhere = {
+            *self.measured_runtimes(),
+            *(name for cell in self.cells for name in cell.runtimes or ()),
+        }
         for index, pair in enumerate(self.comparisons):
             for side in (pair.treatment, pair.reference):
-                if side not in self.runtimes:
+                if side not in everywhere:
                     raise ValueError(
-                        f"comparisons[{index}]: {side!r} is not among runtimes ({', '.join(self.runtimes)})"
+                        f"comparisons[{index}]: {side!r} is not among runtimes ({', '.join(sorted(everywhere))})"
                     )
             if pair.treatment == pair.reference:
                 raise ValueError(f"comparisons[{index}]: treatment and reference are both {pair.treatment!r}")
-        if self.control is not None and self.control not in self.runtimes:
+        if self.control is not None and self.control not in self.measured_runtimes():
             raise ValueError(f"control: {self.control!r} is not among runtimes ({', '.join(self.runtimes)})")
         for name in self.stacks:
             if not NAME.fullmatch(name) or name in STACKS:
@@ -197,15 +214,79 @@ class Study(Entry):
         _unique("cells", [cell.id for cell in self.expand()])
         return self
 
+    def _check_runtimes(self) -> None:
+        for name in self.variants:
+            if not NAME.fullmatch(name) or name in RUNTIMES:
+                raise ValueError(
+                    f"variants: {name!r} must be a new name of lower-case letters, digits, . _ -"
+                )
+        known = [*RUNTIMES, *self.variants]
+        lists = [("runtimes", self.runtimes), ("ladder", self.ladder), ("star", self.star)]
+        lists += [("options", self.options)]
+        lists += [(f"cells: {cell.workload}: runtimes", cell.runtimes or ()) for cell in self.cells]
+        for entry, names in lists:
+            _unique(entry, names)
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"{entry}: {name!r} is not possible; {nearest(name, known)}")
+        for entry, names in (("star", self.star), ("options", self.options)):
+            for name in names:
+                if name not in self.variants or self.variants[name].base == "host":
+                    raise ValueError(f"{entry}: {name!r} must be a variant whose base is docker or crun")
+        if len(self.ladder) == 1:
+            raise ValueError("ladder: one runtime is no ladder; list at least two, or none")
+        for cell in self.cells:
+            if cell.runtimes is not None and not cell.runtimes:
+                raise ValueError(
+                    f"cells: {cell.workload}: runtimes is empty; list at least one, or leave it out"
+                )
+
+    def measured_runtimes(self) -> tuple[str, ...]:
+        """Return every runtime a cell without a list of its own is measured in, each once, in order."""
+        docker = ("docker",) if self.star or self.options else ()
+        return tuple(dict.fromkeys((*self.runtimes, *self.ladder, *docker, *self.star, *self.options)))
+
+    def contrasts(self, cell: Cell) -> tuple[Contrast, ...]:
+        """Return the pairs of runtimes that get a verdict in ``cell``; of each both sides are measured there.
+
+        A rung of the ladder that the cell leaves out is stepped over.
+        """
+        there = cell.runtimes
+        found = [Contrast("runtime", None, p.treatment, p.reference) for p in self.comparisons]
+        rungs = [name for name in self.ladder if name in there]
+        found += [
+            Contrast("ladder", self.step(upper), upper, lower) for lower, upper in itertools.pairwise(rungs)
+        ]
+        found += [Contrast("star", self.step(name), "docker", name) for name in self.star]
+        found += [Contrast("option", self.step(name), name, "docker") for name in self.options]
+        return tuple(one for one in found if one.treatment in there and one.reference in there)
+
+    def step(self, runtime: str) -> str:
+        """Return what a runtime changes, in the report's words."""
+        variant = self.variants.get(runtime)
+        return variant.label if variant else STEPS.get(runtime, runtime)
+
     def expand(self) -> tuple[Cell, ...]:
         """Return the cells in the order of the config, lists of levels multiplied out."""
         return tuple(cell for entry in self.cells for cell in _expand(entry, self))
 
     def control_runtime(self) -> str:
-        """Return the runtime that runs twice in each block."""
-        if self.control is not None:
-            return self.control
-        return self.comparisons[0].reference if self.comparisons else self.runtimes[0]
+        """Return the runtime that runs twice in each block of a cell without runtimes of its own."""
+        return self.control_among(self.measured_runtimes())
+
+    def control_among(self, runtimes: Sequence[str]) -> str:
+        """Return which of ``runtimes`` runs twice: the one asked for, a comparison's reference, or the first."""
+        asked = () if self.control is None else (self.control,)
+        return next(
+            name
+            for name in (*asked, *(pair.reference for pair in self.comparisons), *runtimes)
+            if name in runtimes
+        )
+
+    def base(self, runtime: str) -> str:
+        """Return the runtime that a variant is made from, or the name itself."""
+        variant = self.variants.get(runtime)
+        return str(variant.base) if variant else runtime
 
     def recipe(self, stack: str) -> tuple[str, str]:
         """Return (folder in containers/, name of the lock in envs/) of a stack."""
@@ -219,6 +300,8 @@ class Cell(Entry):
     workload: str
     stack: str
     factors: dict[str, int | str]
+    runtimes: tuple[str, ...]
+    control: str
 
     @property
     def spec(self) -> Workload:
@@ -269,8 +352,12 @@ def _expand(entry: CellEntry, study: Study) -> Iterable[Cell]:
     for name in entry.factors:
         if name not in spec.factors:
             raise ValueError(f"cells: {entry.workload} has no factor {name!r}; {nearest(name, spec.factors)}")
-    for levels_chosen in itertools.product(*axes):
-        yield Cell(workload=entry.workload, stack=stack, factors=dict(levels_chosen))
+    runtimes = entry.runtimes or study.measured_runtimes()
+    control = study.control_among(runtimes)
+    for chosen in itertools.product(*axes):
+        yield Cell(
+            workload=entry.workload, stack=stack, factors=dict(chosen), runtimes=runtimes, control=control
+        )
 
 
 def _level(workload: str, name: str, level: Level) -> Level:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,21 @@ from tare import fingerprint, runtimes
 from tare.config import Disturbance
 from tare.paths import rootfs_dir
 from tare.runtimes.base import LaunchSpec, Stack
+from tare.variants import Variant
 from tare.worker.cpus import effective_cpus, memory_limit
+from tare.worker.request import PROTOCOL
 from tare.workloads.declaration import Workload
-from tare.workloads.registry import WORKLOADS
+from tare.workloads.registry import WORKLOADS, family_of
 
-#: the form of a stack that a runtime starts; the others start the image
-FORM_OF = {"host": "host", "chroot": "rootfs", "chroot-userns": "rootfs"}
+#: the forms of a stack that a runtime stands on, by its base; the others start the image
+FORMS_OF = {
+    "host": ("host",),
+    "chroot": ("rootfs",),
+    "chroot-userns": ("rootfs",),
+    "crun": ("rootfs", "image"),  # the image, because the engine is asked what it would do with it
+}
+#: how the data location of a workload's files is chosen
+LOCATION = "location"
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,13 @@ class BlockRequest:
     rootfs: Path | None
     venv: Path | None
     dataset: Path | None
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    native: Path | None = None
+
+    @property
+    def location(self) -> str:
+        """Where the test files of the workload lie; `bind` for one that has none."""
+        return str(self.factors.get(LOCATION, "bind"))
 
     @property
     def spec(self) -> Workload:
@@ -63,6 +79,9 @@ class Ground:
     threads: int
     memory_bytes: int
     worker_sha256: str
+    native: Path | None = None
+    native_failure: tuple[str, str] | None = None  # (failed | skipped, reason)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
 
     def data_files(self) -> list[Path]:
         """Return the files of the data set."""
@@ -81,6 +100,7 @@ def survey(request: BlockRequest) -> Ground:
     }
     digest = image.get("digest")
     data = _status(request.dataset) if request.dataset else {"status": "ok", "reasons": []}
+    native = _status(request.native) if request.native else {"status": "ok", "reasons": []}
     return Ground(
         stack=Stack(
             name=request.stack,
@@ -99,6 +119,11 @@ def survey(request: BlockRequest) -> Ground:
         threads=request.threads or effective_cpus(),
         memory_bytes=memory_limit(),
         worker_sha256=hashlib.sha256(request.wheel.read_bytes()).hexdigest(),
+        native=request.native.with_suffix("") if request.native and native["status"] == "ok" else None,
+        native_failure=None
+        if native["status"] == "ok"
+        else (str(native["status"]), f"{request.spec.native}: {'; '.join(native['reasons'])}"),
+        variants=request.variants,
     )
 
 
@@ -115,13 +140,17 @@ def refusal(ground: Ground, name: str) -> tuple[str, str] | None:
     Skipped is what this machine lacks. What could be built here and cannot be started now has failed: an engine
     that was stopped or an image that was deleted since must not drop out of the study without a word.
     """
-    form = FORM_OF.get(name, "image")
-    if ground.statuses.get(form) == "failed":
-        return "failed", f"{form}: {ground.stack.missing[form]}"
-    unavailable = runtimes.get(name).unavailable(ground.stack)
+    base = ground.variants[name].base if name in ground.variants else name
+    forms = FORMS_OF.get(base, ("image",))
+    for form in forms:
+        if ground.statuses.get(form) == "failed":
+            return "failed", f"{form}: {ground.stack.missing[form]}"
+    unavailable = runtimes.get(name, ground.variants).unavailable(ground.stack)
     if unavailable is not None:
-        lost = unavailable.lost or (form == "image" and form not in ground.statuses)
+        lost = unavailable.lost or (forms == ("image",) and "image" not in ground.statuses)
         return "failed" if lost else "skipped", f"{name}: {unavailable}"
+    if ground.native_failure:
+        return ground.native_failure
     return ("failed", ground.data_failure) if ground.data_failure else None
 
 
@@ -143,8 +172,9 @@ def environment(threads: int) -> dict[str, str]:
 def worker_request(request: BlockRequest, ground: Ground, run_id: str, spec: LaunchSpec) -> dict[str, Any]:
     """Return the worker's request.json (worker/PROTOCOL.md)."""
     return {
-        "protocol": 1,
+        "protocol": PROTOCOL,
         "run_id": run_id,
+        "family": family_of(request.workload),
         "workload": request.workload,
         "factors": dict(request.factors),
         "seed": request.seed,
@@ -152,5 +182,7 @@ def worker_request(request: BlockRequest, ground: Ground, run_id: str, spec: Lau
         "memory_bytes": ground.memory_bytes,
         "data": spec.data,
         "output": spec.output,
+        "files": spec.files,
+        "peer": None,
         "handshake": request.spec.cached,
     }

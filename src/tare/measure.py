@@ -130,11 +130,15 @@ def _new_row(block: _Block, slot: Slot, attempt: int) -> dict[str, Any]:
         "status": "ok",
         "reasons": [],
         "flags": [],
-        "image_digest": None if slot.runtime == "host" else ground.stack.digest,
+        "image_digest": None if _base(request, slot.runtime) == "host" else ground.stack.digest,
         "worker_sha256": ground.worker_sha256,
         "lock_sha256": ground.stack.lock_sha256,
         "samples": [],
     }
+
+
+def _base(request: BlockRequest, runtime: str) -> str:
+    return request.variants[runtime].base if runtime in request.variants else runtime
 
 
 def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]:
@@ -151,9 +155,11 @@ def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]
         uid=os.getuid(),
         gid=os.getgid(),
         owner=owner,
+        location=request.location,
     )
-    runtime = runtimes.get(slot.runtime)
-    prepare_folder(launch, request.wheel, worker_request(request, ground, run_id, runtime.specify(launch)))
+    runtime = runtimes.get(slot.runtime, request.variants)
+    body = worker_request(request, ground, run_id, runtime.specify(launch))
+    prepare_folder(launch, request.wheel, body, ground.native)
     cache = CacheLevel(request, ground, first=slot.position == 0)
     kept = block.logs / f"{attempt}-{slot.position}-{slot.runtime}"
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tare import signals
-from tare.runtimes.base import LaunchSpec, Outcome, Running, RunRequest, RuntimeClass
+from tare.runtimes.base import FILES, LaunchSpec, Outcome, Running, RunRequest, RuntimeClass
 
 READY, GO = "ready", "go"
 #: pid of the Snakemake process that asked for a measurement, set by the workflow
@@ -34,10 +34,19 @@ class Ended:
     timed_out: bool
 
 
-def prepare_folder(request: RunRequest, wheel: Path, body: Mapping[str, Any]) -> None:
-    """Fill the run's output folder: worker wheel, request.json and, with a handshake, the two FIFOs."""
+def prepare_folder(
+    request: RunRequest, wheel: Path, body: Mapping[str, Any], native: Path | None = None
+) -> None:
+    """Fill the run's output folder: worker wheel, request.json, the workload's native program, folder of test files.
+
+    With a handshake also the two FIFOs.
+    """
     request.output.mkdir(parents=True)
     request.output.chmod(0o700)
+    (request.output / FILES).mkdir()
+    if native is not None:
+        shutil.copyfile(native, request.output / native.name)
+        (request.output / native.name).chmod(0o755)
     shutil.copyfile(wheel, request.output / request.worker_wheel)
     (request.output / "request.json").write_text(json.dumps(body, sort_keys=True), encoding="utf-8")
     if body["handshake"]:

@@ -21,7 +21,7 @@ def announce(study: Study) -> None:
     plan = {
         "cells": {cell.id: cell.workload for cell in study.expand()},
         "blocks": study.blocks,
-        "runs": len(study.runtimes) + 1,
+        "runs": len(study.measured_runtimes()) + 1,
     }
     os.environ[WORKFLOW_VARIABLE] = str(os.getpid())
     os.environ[PLAN_VARIABLE] = json.dumps(plan)

@@ -65,7 +65,7 @@ def test_threads_are_the_effective_cpus_unless_the_config_says(
 @pytest.mark.parametrize("name", ["docker", "chroot"])
 def test_a_failed_build_is_a_failure_and_no_skip(request_: BlockRequest, name: str) -> None:
     found = survey(changed(request_, image=FAILED, rootfs=FAILED))
-    form = ground.FORM_OF.get(name, "image")
+    (form,) = ground.FORMS_OF.get(name, ("image",))
     assert refusal(found, name) == ("failed", f"{form}: apt: no such version; run make relock")
     assert refusal(found, "host") is None
 

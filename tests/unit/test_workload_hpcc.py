@@ -11,8 +11,8 @@ import pytest
 
 from tare.worker.request import Request
 from tare.workloads import hpc_software, hpcc, hpcc_files, mpi
-from tare.workloads.registry import WORKLOADS
 from tare.workloads.hpcc_files import Problem, SizeError
+from tare.workloads.registry import WORKLOADS
 
 RECORDED = Path(__file__).resolve().parents[1] / "data/hpcc/hpccoutf.txt"
 QUICK = Problem(4032, 192, 1, 2)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tare.config import nearest
 from tare.runtimes.base import RuntimeClass
 from tare.runtimes.chroot import Chroot, ChrootUserns
 from tare.runtimes.container import DOCKER, DOCKER_HARDENED, DOCKER_PURE
 from tare.runtimes.host import Host
+from tare.variants import Variant
 
 RUNTIMES: dict[str, RuntimeClass] = {
     runtime.name: runtime
@@ -14,9 +17,19 @@ RUNTIMES: dict[str, RuntimeClass] = {
 }
 
 
-def get(name: str) -> RuntimeClass:
-    """Return the runtime of this name; raises ``KeyError`` naming the nearest and all allowed ones."""
+def get(name: str, variants: Mapping[str, Variant] | None = None) -> RuntimeClass:
+    """Return the runtime of this name, one of ours or of ``variants``.
+
+    Raises ``KeyError`` naming the nearest and all allowed ones.
+    """
+    if variants and name in variants:
+        return make(name, variants[name])
     try:
         return RUNTIMES[name]
     except KeyError:
-        raise KeyError(f"unknown runtime {name!r}; {nearest(name, RUNTIMES)}") from None
+        raise KeyError(f"unknown runtime {name!r}; {nearest(name, [*RUNTIMES, *(variants or {})])}") from None
+
+
+def make(name: str, variant: Variant) -> RuntimeClass:
+    """Return the runtime that a variant of the config describes."""
+    raise NotImplementedError(f"variants of {variant.base} ({name})")

@@ -16,6 +16,10 @@ LABEL_GIVE_BACK = "tare.give_back"  # "uid:gid" that the output belongs to, wher
 #: where the output and data folders appear inside an image or root filesystem (both exist in every image)
 INSIDE_OUTPUT = "/tare"
 INSIDE_DATA = "/data"
+#: where a container's own files go that are neither: writable for every user in each Debian image
+INSIDE_FILES = "/var/tmp"
+#: folder of the test files inside the output folder
+FILES = "files"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Stack:
     missing: Mapping[str, str] = field(
         default_factory=dict
     )  # form (host, image, rootfs) → reason with remedy
+    #: what the engine tells its OCI runtime for `docker`, normalised; only where a runtime of the block needs it
+    engine_spec: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class RunRequest:
     uid: int
     gid: int
     owner: str
+    location: str = "bind"  # where test files lie: bind, layer, volume (workloads.declaration.LOCATION)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,8 @@ class LaunchSpec:
     cwd: str
     output: str  # the output folder as the worker sees it
     data: str | None  # the data folder as the worker sees it
+    files: str  # the folder of test files as the worker sees it
+    network: str  # what a peer of this runtime can be reached by: loopback | interface | none
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

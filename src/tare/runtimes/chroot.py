@@ -55,6 +55,8 @@ class Chroot:
             cwd=INSIDE_OUTPUT,
             output=INSIDE_OUTPUT,
             data=None if data is None else INSIDE_DATA,
+            files=launch.files(INSIDE_OUTPUT),
+            network="loopback",
             options={
                 **launch.user_options(request),
                 **launch.streams(request.output),

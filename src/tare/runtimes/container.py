@@ -14,6 +14,7 @@ from typing import Any
 from tare.runtimes import engine, launch
 from tare.runtimes.base import (
     INSIDE_DATA,
+    INSIDE_FILES,
     INSIDE_OUTPUT,
     LABEL,
     LABEL_GIVE_BACK,
@@ -29,6 +30,10 @@ from tare.runtimes.base import (
 _REDIRECT = f'exec /usr/bin/env -i "$@" >{INSIDE_OUTPUT}/{launch.STDOUT} 2>{INSIDE_OUTPUT}/{launch.STDERR}'
 #: $0 of the shell is `tare`, what follows are its arguments
 ENTRYPOINT = ("/bin/sh", "-c", _REDIRECT, "tare")
+
+
+#: network mode → what a second container of the same kind is reached by
+_NETWORKS = {"host": "loopback", "none": "none"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Container:
             cwd=INSIDE_OUTPUT,
             output=INSIDE_OUTPUT,
             data=None if request.data is None else INSIDE_DATA,
+            files=launch.files(INSIDE_OUTPUT) if request.location == "bind" else INSIDE_FILES,
+            network=_NETWORKS.get(self.network_mode or "", "interface"),
             options={
                 **launch.user_options(request),
                 "image": request.stack.image,
@@ -72,6 +79,7 @@ class Container:
                 "user": f"{request.uid}:{request.gid}" if self.as_user else None,
                 "labels": self._labels(request),
                 "mounts": _mounts(request),
+                "volume": f"tare-{request.run_id}" if request.location == "volume" else None,
                 **self._isolation(),
             },
         )

@@ -37,6 +37,8 @@ class Host:
             cwd=output,
             output=output,
             data=None if request.data is None else str(request.data),
+            files=launch.files(output),
+            network="loopback",
             options={**launch.user_options(request), **launch.streams(request.output)},
         )
 

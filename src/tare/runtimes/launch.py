@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tare.runtimes.base import RunRequest, Stack, Unavailable
+from tare.runtimes.base import FILES, RunRequest, Stack, Unavailable
 
 #: the same text in every runtime; the measuring process's own PATH must not leak into a run
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,6 +35,11 @@ def environment(request: RunRequest, output: str) -> dict[str, str]:
             f"environment of run {request.run_id}: {', '.join(clash)} is set by the runtime; remove it there"
         )
     return dict(sorted({**request.environment, **own}.items()))
+
+
+def files(output: str) -> str:
+    """Return the folder of test files inside the output folder ``output``."""
+    return f"{output}/{FILES}"
 
 
 def streams(output: Path) -> dict[str, str]:
