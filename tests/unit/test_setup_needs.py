@@ -25,13 +25,14 @@ def test_missing_on_an_empty_machine(tmp_path: Path) -> None:
     everything = [package.name for package in needs.PACKAGES]
     assert names(needs.missing(tmp_path, ordinary_user=True, bootstrap=True)) == everything
     assert "uidmap" not in names(needs.missing(tmp_path, ordinary_user=False, bootstrap=True))
-    optional = ["hpcc", "libopenblas0-pthread", "openmpi-bin"]
+    optional = ["hpcc", "libopenblas0-pthread", "openmpi-bin", "ioping", "fio", "iperf3"]
     assert names(needs.missing(tmp_path, ordinary_user=True, bootstrap=False)) == optional
 
 
 def test_present_files_prove_a_package(tmp_path: Path) -> None:
     touch(tmp_path, "usr/bin/mmdebstrap", "usr/share/keyrings/debian-archive-keyring.pgp", "usr/bin/mpirun")
     touch(tmp_path, "usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0")
+    touch(tmp_path, "usr/bin/ioping", "usr/bin/fio", "usr/bin/iperf3")
     assert names(needs.missing(tmp_path, ordinary_user=False, bootstrap=True)) == ["hpcc"]
 
 

@@ -20,7 +20,7 @@ BARE = pythons.Python("/usr/bin/python3", (3, 11), venv=False)
 WHOLE = pythons.Python("/usr/bin/python3", (3, 11), venv=True)
 OWN = pythons.Python("/opt/python/bin/python3", (3, 12), venv=True)
 APT = "apt-get install -y --no-install-recommends"
-HPC = ("hpcc", "libopenblas0-pthread", "openmpi-bin")
+HPC = ("hpcc", "libopenblas0-pthread", "openmpi-bin", "ioping", "fio", "iperf3")
 
 
 def disks(free: int = 100 * GB, **changed: Disk) -> dict[str, Disk]:
@@ -114,8 +114,8 @@ def test_ordinary_user_goes_on_without_what_is_optional() -> None:
     decided = plan.make_plan(replace(ORDINARY, missing=packages(*HPC)), "study")
     assert decided.stops == ()
     assert decided.notes == (
-        "runtime host of stack hpc will be skipped: hpcc, libopenblas0-pthread, openmpi-bin not installed. "
-        f"To have it: sudo {APT} hpcc libopenblas0-pthread openmpi-bin",
+        f"runtime host of stack hpc will be skipped: {', '.join(HPC)} not installed. "
+        f"To have it: sudo {APT} {' '.join(HPC)}",
     )
 
 

@@ -129,7 +129,7 @@ def test_committed_stacks_build_on_the_base(repository: Path) -> None:
     base = {deb.name for deb in StackLock(repository / "envs", "base").debs().debs}
     assert {"python3", "apt", "dpkg", "libc6"} <= base
     hpc = {deb.name for deb in StackLock(repository / "envs", "hpc").debs().debs}
-    assert {"hpcc", "libopenblas0-pthread", "openmpi-bin"} <= hpc
+    assert {"hpcc", "libopenblas0-pthread", "openmpi-bin", "ioping", "fio", "iperf3"} <= hpc
     assert not hpc & base
     torch = {(r.name, r.version) for r in StackLock(repository / "envs", "torch").wheels().requirements}
     assert ("torch", "2.13.0+cpu") in torch

@@ -17,7 +17,9 @@ def runtimes(machine: Machine) -> Iterator[Finding]:
     yield _finding(
         "runtime host (torch)", python.ok, python.why, "the locks' Python with venv", python.remedy
     )
-    yield _finding("runtime host (hpc)", hpc.ok, hpc.why, "hpcc, OpenBLAS, Open MPI", hpc.remedy)
+    yield _finding(
+        "runtime host (hpc)", hpc.ok, hpc.why, "hpcc, OpenBLAS, Open MPI, ioping, fio, iperf3", hpc.remedy
+    )
     for runtime, name in (("chroot", "chroot"), ("chroot-userns", "userns")):
         able = machine.capability(name)
         yield _finding(f"runtime {runtime}", able.ok, able.why, "allowed", able.remedy)

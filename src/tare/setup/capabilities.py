@@ -162,9 +162,10 @@ def _host_python() -> _Answer:
 
 
 def _hpc_host() -> _Answer:
-    missing = [tool for tool in ("hpcc", "mpirun") if not Path("/usr/bin", tool).exists()]
-    why = f"{', '.join(missing)} not installed" if missing else "hpcc and mpirun are installed"
-    return not missing, why, "apt-get install hpcc libopenblas0-pthread openmpi-bin"
+    tools = ("hpcc", "mpirun", "ioping", "fio", "iperf3")
+    missing = [tool for tool in tools if not Path("/usr/bin", tool).exists()]
+    why = f"{', '.join(missing)} not installed" if missing else f"{', '.join(tools)} are installed"
+    return not missing, why, "apt-get install hpcc libopenblas0-pthread openmpi-bin ioping fio iperf3"
 
 
 def _ordinary_user() -> _Answer:

@@ -44,6 +44,9 @@ PACKAGES = (
         required=False,
     ),
     Package("openmpi-bin", _programs("mpirun"), "runtime host of stack hpc", required=False),
+    Package("ioping", _programs("ioping"), "runtime host of stack hpc", required=False),
+    Package("fio", _programs("fio"), "runtime host of stack hpc", required=False),
+    Package("iperf3", _programs("iperf3"), "runtime host of stack hpc", required=False),
 )
 
 ENGINE_PACKAGE = "docker.io"

@@ -14,7 +14,8 @@ from tare.software.files import sha256_stream, write_json
 from tare.software.locks import DebLock, WheelLock
 
 _PROGRAM = re.compile(
-    r"usr/(local/)?bin/(python[0-9.]*|hpcc|mpirun(\.openmpi)?|orterun|mpiexec(\.openmpi)?|caffe)"
+    r"usr/(local/)?bin/(python[0-9.]*|hpcc|mpirun(\.openmpi)?|orterun|mpiexec(\.openmpi)?|caffe"
+    r"|ioping|fio|iperf3)"
 )
 _DIST_INFO = re.compile(r"-packages/([^/]+)-([^/-]+)\.dist-info/METADATA$")
 
