@@ -108,6 +108,24 @@ rule create_venv:
         "../scripts/create_venv.py"
 
 
+rule build_native:
+    input:
+        "results/software/native/wheels.json",
+        lock="envs/native.lock.txt",
+        sources=lambda wildcards: native_sources(wildcards.program),
+    output:
+        status="results/software/native/{program}.json",
+        program="results/software/native/{program}",
+    log:
+        "results/software/native/logs/build_{program}.log",
+    wildcard_constraints:
+        program="|".join(get_programs()),
+    message:
+        "Compiling {wildcards.program}"
+    script:
+        "../scripts/build_native.py"
+
+
 rule build_worker:
     input:
         worker_code(),

@@ -146,3 +146,17 @@ def user_dir() -> Iterator[Path]:
     os.chown(folder, capabilities.ORDINARY_UID, capabilities.ORDINARY_UID)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def native_program(repository: Path) -> Callable[[str], Path]:
+    """``native_program(name)``: the compiled program of ``src/tare/native/<name>``, made once and kept in the cache."""
+    _require("native")
+    from tare.software import native
+    from tare.software.locks import StackLock
+
+    def make(name: str) -> Path:
+        lock = StackLock(repository / "envs", native.LOCK)
+        return native.ensure_program(name, lock, repository / native.NATIVE).path
+
+    return make

@@ -8,19 +8,24 @@ from __future__ import annotations
 import functools
 import os
 import pwd
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tare.paths import cache_dir
 from tare.setup import engine_probe
 
 #: minor version of the interpreter that the stacks' wheels are locked for
 HOST_PYTHON = "3.11"
 #: an arbitrary ordinary user, for trying things without root when root asks
 ORDINARY_UID = 12345
+#: kind of machine that envs/native.lock.txt is locked for
+COMPILER_MACHINE = "x86_64"
 SUBUID = Path("/etc/subuid")
 
 
@@ -202,6 +207,22 @@ def _subids() -> _Answer:
     return ok, why, f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
 
 
+def _native() -> _Answer:
+    lock = Path(__file__).resolve().parents[3] / "envs/native.lock.txt"
+    remedy = "make the wheel ziglang reachable: point pip at an index or folder that has it"
+    machine = os.uname().machine
+    if machine != COMPILER_MACHINE:
+        why = f"the C compiler is locked for {COMPILER_MACHINE}, this machine is {machine}"
+        return False, why, "name its platform in envs/native.in, then make relock"
+    hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", lock.read_text(encoding="utf-8"))
+    if any(any((cache_dir() / "wheels" / sha256).glob("ziglang-*.whl")) for sha256 in hashes):
+        return True, "the C compiler's wheel is in the cache", ""
+    # Asked of pip as it is configured; downloading the wheel for an answer would take a hundred megabytes.
+    ok, complaint = _succeeds([sys.executable, "-m", "pip", "index", "versions", "--quiet", "ziglang"])
+    why = "pip finds the C compiler's wheel" if ok else f"pip does not find the wheel ziglang ({complaint})"
+    return ok, why, remedy
+
+
 _PROBES: dict[str, Callable[[], _Answer]] = {
     "engine": _engine,
     "root": _root,
@@ -215,6 +236,7 @@ _PROBES: dict[str, Callable[[], _Answer]] = {
     "hpc_host": _hpc_host,
     "ordinary_user": _ordinary_user,
     "two_cpus": _two_cpus,
+    "native": _native,
 }
 
 #: every capability that can be asked for

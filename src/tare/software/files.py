@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -74,3 +75,12 @@ def scratch(purpose: str) -> Iterator[Path]:
         yield folder
     finally:
         remove_tree(folder)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock (a file) that ends with this process, so that two workflows do not make one thing at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -15,6 +15,8 @@ from tare.software.locks import SNAPSHOT_FORMAT, Deb, DebLock, StackLock
 from tare.software.wheels import index_options
 
 PIPELINE = ("pipeline", "develop")
+#: locks of wheels alone, used by rules and no part of a stack: the compiler of the native programs
+TOOLS = ("native",)
 BASE = "base"
 _UV_OPTIONS = ("--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 _TARGET = re.compile(r"^# python: (\d+\.\d+), platform: (\S+)$", re.MULTILINE)

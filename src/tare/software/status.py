@@ -7,6 +7,7 @@ the interpreter is started by it.
 from __future__ import annotations
 
 import json
+import shutil
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from tare.software.errors import Skipped, SoftwareError
 from tare.software.files import write_json
 from tare.software.image import ensure_image
 from tare.software.locks import StackLock
+from tare.software.native import ensure_program
 from tare.software.recipe import Recipe
 from tare.software.rootfs import ensure_rootfs
 from tare.software.safe_delete import MountedBelowError
@@ -126,6 +128,29 @@ def venv_status(stack: str, lock: StackLock, log: Path) -> dict[str, Any]:
         "interpreter_version": host.interpreter_version if host else None,
         "lock_sha256": _lock_sha256(lock),
         "packages": host.packages if host else {},
+    }
+
+
+def native_status(program: str, lock: StackLock, binary: Path, log: Path) -> dict[str, Any]:
+    """Return the status of a native program, and put it at ``binary`` (an empty file when it could not be made)."""
+    status, reasons, made = attempt(lambda: ensure_program(program, lock), log)
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    binary.unlink(missing_ok=True)
+    if made:
+        shutil.copyfile(made.path, binary)
+        binary.chmod(0o755)
+    else:
+        binary.touch()
+    return {
+        "program": program,
+        "status": status,
+        "reasons": reasons,
+        "path": str(binary) if made else None,
+        "sha256": made.sha256 if made else None,
+        "compiler": made.compiler if made else None,
+        "compiler_sha256": made.compiler_sha256 if made else None,
+        "target": made.target if made else None,
+        "flags": made.flags if made else [],
     }
 
 

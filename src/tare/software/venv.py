@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from tare.paths import cache_dir
 from tare.software import wheels
 from tare.software.contents import installed_debs
 from tare.software.errors import Skipped, SoftwareError
-from tare.software.files import scratch, write_text
+from tare.software.files import exclusive, scratch, write_text
 from tare.software.locks import StackLock
 from tare.software.safe_delete import remove_tree
 
@@ -92,7 +90,7 @@ def _ensure_venv(lock: StackLock, interpreter: str, version: str) -> Path:
     folder = cache_dir() / "venvs" / key
     complete = folder.with_name(f"{key}.complete")
     python = folder / "bin/python3"
-    with _locked(folder.with_name(f"{key}.lock")):
+    with exclusive(folder.with_name(f"{key}.lock")):
         if not (complete.exists() and os.access(python, os.X_OK)):
             complete.unlink(missing_ok=True)
             remove_tree(folder)
@@ -103,15 +101,6 @@ def _ensure_venv(lock: StackLock, interpreter: str, version: str) -> Path:
                 raise
             write_text(complete, f"{lock.sha256()}\n")
     return python
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, so that two workflows do not make one venv at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _make_venv(lock: StackLock, interpreter: str, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tare import __version__
+from tare.software import native
 from tare.software.recipe import CONTAINERS, recipe_files
 
 #: what the worker wheel holds
@@ -26,3 +27,13 @@ def worker_code(root: Path = Path()) -> list[str]:
 def get_wheel() -> str:
     """Return the path of the worker wheel."""
     return f"results/software/worker/tare_worker-{__version__}-py3-none-any.whl"
+
+
+def get_programs() -> list[str]:
+    """Return the names of the native programs."""
+    return native.programs()
+
+
+def get_native_sources(program: str) -> list[str]:
+    """Return every file that a native program is made of."""
+    return [str(path) for path in native.sources(program)]
