@@ -222,3 +222,81 @@ rule plot_breakdown:
         "Drawing the figure breakdown of {wildcards.study}"
     script:
         "../scripts/plot_breakdown.py"
+
+
+rule plot_ladder:
+    input:
+        runs="results/{study}/tables/runs.parquet",
+        samples="results/{study}/tables/samples.parquet",
+        comparisons="results/{study}/tables/comparisons.parquet",
+        code=expand(
+            "src/tare/analysis/{module}.py",
+            module=[
+                "figures/ladder",
+                "figures/rule",
+                "figures/style",
+                "pairing",
+                "study_data",
+                "units",
+            ],
+        ),
+    output:
+        svg=report(
+            "results/{study}/figures/ladder.svg",
+            caption="report/ladder.rst",
+            category="Figures",
+            labels={
+                "figure": "ladder",
+                "shows": "what each step from the host to the container costs",
+            },
+        ),
+        png="results/{study}/figures/ladder.png",
+    log:
+        "results/{study}/logs/plot_ladder.log",
+    params:
+        study=study.model_dump_json(),
+        blocks=study.blocks,
+        margin=study.margin,
+    message:
+        "Drawing the figure ladder of {wildcards.study}"
+    script:
+        "../scripts/plot_ladder.py"
+
+
+rule plot_options:
+    input:
+        runs="results/{study}/tables/runs.parquet",
+        samples="results/{study}/tables/samples.parquet",
+        comparisons="results/{study}/tables/comparisons.parquet",
+        code=expand(
+            "src/tare/analysis/{module}.py",
+            module=[
+                "figures/options",
+                "figures/rule",
+                "figures/style",
+                "pairing",
+                "study_data",
+                "units",
+            ],
+        ),
+    output:
+        svg=report(
+            "results/{study}/figures/options.svg",
+            caption="report/options.rst",
+            category="Figures",
+            labels={
+                "figure": "options",
+                "shows": "what options that are no default cost",
+            },
+        ),
+        png="results/{study}/figures/options.png",
+    log:
+        "results/{study}/logs/plot_options.log",
+    params:
+        study=study.model_dump_json(),
+        blocks=study.blocks,
+        margin=study.margin,
+    message:
+        "Drawing the figure options of {wildcards.study}"
+    script:
+        "../scripts/plot_options.py"

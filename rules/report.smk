@@ -11,6 +11,8 @@ rule write_report:
         epochs="results/{study}/figures/epochs.svg",
         startup="results/{study}/figures/startup.svg",
         breakdown="results/{study}/figures/breakdown.svg",
+        ladder="results/{study}/figures/ladder.svg",
+        options="results/{study}/figures/options.svg",
         templates=multiext(
             "src/tare/analysis/templates/",
             "report.html.j2",

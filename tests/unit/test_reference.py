@@ -21,7 +21,7 @@ MEND = "mend with: python scripts/keep_reference.py"
 def test_page_summary_and_figures_are_drawn_from_its_tables(tmp_path: Path) -> None:
     publish(keep_reference.load(keep_reference.REFERENCE), tmp_path)
     drawn = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
-    assert len(drawn) == 12
+    assert len(drawn) == 16
     for path in drawn:
         kept = keep_reference.REFERENCE / path
         assert kept.read_bytes() == (tmp_path / path).read_bytes(), f"{path} differs; {MEND}"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tare.analysis import report
 from tare.analysis.collect import collect
 from tare.analysis.compare import as_table, compare
-from tare.analysis.figures import blocks, breakdown, epochs, overhead, startup, style
+from tare.analysis.figures import blocks, breakdown, epochs, ladder, options, overhead, startup, style
 from tare.analysis.study_data import StudyData
 from tare.config import Study
 
@@ -20,6 +20,8 @@ DRAW: Mapping[str, Callable[[StudyData], Figure]] = {
     "epochs": epochs.draw,
     "startup": startup.draw,
     "breakdown": breakdown.draw,
+    "ladder": ladder.draw,
+    "options": options.draw,
 }
 
 

@@ -22,6 +22,8 @@ FIGURES: Mapping[str, str] = {
     "epochs": "First epoch against steady epochs",
     "startup": "Start-up",
     "breakdown": "Where the time of a run goes",
+    "ladder": "Which step costs, from the host to the container",
+    "options": "What your flags cost",
 }
 _TEMPLATES = Path(__file__).parent / "templates"
 
