@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from tare import config as tare_config
 from tare import harness
+from tare.software.workflow import get_native_sources as native_sources
+from tare.software.workflow import get_programs
 from tare.software.workflow import get_recipe_files as recipe_files
 from tare.software.workflow import get_wheel, worker_code
 from tare.workflow import announce, begin
@@ -38,6 +40,7 @@ wildcard_constraints:
     study=r"[a-z0-9][a-z0-9._-]*",
     stack=r"[a-z0-9][a-z0-9._-]*",
     dataset=r"[a-z0-9]+",
+    program="|".join(get_programs()),
     cell=r"[^/]+",
     block=r"[1-9][0-9]*",
 

@@ -118,8 +118,6 @@ rule build_native:
         program="results/software/native/{program}",
     log:
         "results/software/native/logs/build_{program}.log",
-    wildcard_constraints:
-        program="|".join(get_programs()),
     message:
         "Compiling {wildcards.program}"
     script:
