@@ -8,6 +8,7 @@ from pathlib import Path
 from tare import page_cache
 from tare.events import Events
 from tare.ground import BlockRequest, Ground
+from tare.worker.page_cache import mincore_tells
 
 LEVELS = ("cold", "warm", "as-is")
 WARM_SHARE = 0.99
@@ -74,4 +75,4 @@ class CacheLevel:
 
 
 def _resident_share(files: Sequence[Path]) -> float | None:
-    return page_cache.resident_share(files) if all(map(page_cache.mincore_tells, files)) else None
+    return page_cache.resident_share(files) if all(map(mincore_tells, files)) else None

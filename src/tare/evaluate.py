@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tare import fingerprint
+from tare import backing, fingerprint
 from tare.cache_level import CacheLevel
 from tare.disturbance import grown, judge
 from tare.events import NANOSECOND, EventError, Events, Sample, read_events
@@ -26,6 +26,9 @@ def evaluate(
         event_reasons = events.reasons()
     except EventError as error:
         events, event_reasons = Events(), [str(error)]
+    assembled = _fingerprint(ground, ended, events)
+    if events.fingerprint:
+        event_reasons = [*event_reasons, *backing.reasons(request.spec, assembled["launch"]["backing"])]
     # A worker that says it failed is the better reason; a bad exit without one stands for itself.
     status = (
         "failed" if reasons or events.error or events.end is None else ("invalid" if event_reasons else "ok")
@@ -45,7 +48,7 @@ def evaluate(
         "max_rss_bytes": end.get("max_rss_bytes"),
         "device_read_bytes": end.get("device_read_bytes"),
         "resident_before": cache.resident_before,
-        "fingerprint": json.dumps(_fingerprint(ground, ended, events), sort_keys=True),
+        "fingerprint": json.dumps(assembled, sort_keys=True),
         "samples": samples,
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tare import library_hashes
+from tare import backing, library_hashes
 from tare.identity import node_id
 from tare.node import machine_id, node_facts
 from tare.paths import cache_dir
@@ -39,6 +39,9 @@ def assemble(
     """
     names = _names(spec)
     process: Any = events.get("process")
+    under = None if process is None else backing.backing(process)
+    if process is not None:
+        process = {name: value for name, value in process.items() if name != "files_upper"}  # new in every run
     mapped = [path for path in events.get("libraries") or [] if _is_library(path, spec)]
     sums = (
         library_hashes.image_hashes(stack.digest or "", mapped)
@@ -47,7 +50,7 @@ def assemble(
     )
     return {
         "node": dict(node),
-        "launch": _neutral(_launch(spec, outcome, stack, data_sha256), names),
+        "launch": _neutral({**_launch(spec, outcome, stack, data_sha256), "backing": under}, names),
         "process": _neutral(process, names),
         "software": _neutral(events.get("software"), names),
         "libraries": _neutral(sums, names) if "libraries" in events else None,

@@ -1,20 +1,18 @@
 """The kernel's page cache of a data set: how much of it is there, putting it out, reading it in, and the proof.
 
-Cold is a fact, not a hope: nothing here calls a file absent that the kernel did not tell to be absent.
-mincore(2) tells the truth only to a file's owner and to those who may write it (Linux ≥ 5.2); to others every
-page seems resident.
+Cold is a fact, not a hope: nothing here calls a file absent that the kernel did not tell to be absent. The
+system calls are the worker's (``tare.worker.page_cache``).
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.worker.mounts import mount_of, parse_mountinfo
+from tare.worker.page_cache import mincore_tells, put_out, read_in, resident_pages
 
 #: file systems of a local disk on which posix_fadvise(DONTNEED) is known to empty the page cache, and this is
 #: the only cache of the kernel; network file systems, ZFS, FUSE and overlays have others
@@ -24,14 +22,6 @@ RESIDENT_LIMIT = 0.01
 #: share of the data that must come from the device in epoch 0 (design.md §6)
 DEVICE_SHARE = 0.90
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
-
-_WINDOW_BYTES = 1 << 30
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.mmap.restype = ctypes.c_void_p
-_LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_LIBC.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 @dataclass(frozen=True)
@@ -58,34 +48,9 @@ def resident_share(paths: Iterable[Path]) -> float:
 
     Raises ``OSError`` for a file that cannot be opened. See ``distrust`` for when to believe it.
     """
-    counts = [_resident_pages(path) for path in paths]
+    counts = [resident_pages(path) for path in paths]
     total = sum(pages for _, pages in counts)
     return sum(resident for resident, _ in counts) / total if total else 0.0
-
-
-def _resident_pages(path: Path) -> tuple[int, int]:
-    """Return (resident pages, all pages) of one file."""
-    resident = total = 0
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        for offset in range(0, size, _WINDOW_BYTES):
-            vector = _mincore(file.fileno(), offset, min(_WINDOW_BYTES, size - offset))
-            total += len(vector)
-            resident += sum(byte & 1 for byte in vector)
-    return resident, total
-
-
-def _mincore(handle: int, offset: int, length: int) -> bytes:
-    address = _LIBC.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, handle, offset)
-    if address == _MAP_FAILED:
-        raise OSError(ctypes.get_errno(), f"mmap: {os.strerror(ctypes.get_errno())}")
-    try:
-        vector = ctypes.create_string_buffer(-(-length // mmap.PAGESIZE))
-        if _LIBC.mincore(address, length, vector) != 0:
-            raise OSError(ctypes.get_errno(), f"mincore: {os.strerror(ctypes.get_errno())}")
-        return vector.raw
-    finally:
-        _LIBC.munmap(address, length)
 
 
 def evict(paths: Sequence[Path], drop_caches: Path = DROP_CACHES) -> EvictionResult:
@@ -97,8 +62,7 @@ def evict(paths: Sequence[Path], drop_caches: Path = DROP_CACHES) -> EvictionRes
     before = resident_share(paths)
     os.sync()
     for path in paths:
-        with path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        put_out(path)
     after, method, hindrance = resident_share(paths), "fadvise", ""
     if after > RESIDENT_LIMIT:
         hindrance = _drop(drop_caches)
@@ -122,10 +86,7 @@ def _drop(drop_caches: Path) -> str:
 def warm(paths: Iterable[Path]) -> None:
     """Read the files whole, so that as much of them is in the page cache as memory allows."""
     for path in paths:
-        with path.open("rb", buffering=0) as file:
-            buffer = bytearray(1 << 20)
-            while file.readinto(buffer):
-                pass
+        read_in(path)
 
 
 def distrust(paths: Iterable[Path]) -> list[str]:
@@ -144,11 +105,6 @@ def distrust(paths: Iterable[Path]) -> list[str]:
                 f"(known to work: {', '.join(LOCAL_FILE_SYSTEMS)}): copy the data to a local disk"
             ] = None
     return list(reasons)
-
-
-def mincore_tells(path: Path) -> bool:
-    """Return whether the kernel tells this user the truth about the file: its owner, a writer, or root."""
-    return os.geteuid() in (0, path.stat().st_uid) or os.access(path, os.W_OK, effective_ids=True)
 
 
 def file_system(path: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:

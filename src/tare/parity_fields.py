@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     Rule(r"launch\.image_digest", USERLAND, "content of the image or root filesystem"),
     Rule(r"launch\.(stack|lock_sha256)", REQUIRED, "software that was asked for"),
     Rule(r"launch\.data_sha256", REQUIRED, "content of the data set"),
+    Rule(r"launch\.backing(\..*)?", REQUIRED, "device, file system or mount options under the test files"),
     Rule(r"launch\.(options|engine)(\..*)?", ISOLATION, "what the runtime was told and what the engine did"),
     Rule(r"launch\..*", IGNORED, "follows from the runtime"),
     # CPU and memory that the process may use

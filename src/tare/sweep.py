@@ -1,4 +1,4 @@
-"""Removing what dead measuring processes left: containers by label, processes by environment.
+"""Removing what dead measuring processes left: containers and volumes by label, processes by environment.
 
 Called with the machine lock held, before a block. What belongs to a living owner, to another host or to
 nobody that can be told is never touched.
@@ -30,11 +30,14 @@ class SweepError(OSError):
 
 
 def sweep() -> list[str]:
-    """Remove the containers and kill the processes of dead owners; return what was removed, a text for each.
+    """Remove the containers and volumes and kill the processes of dead owners; return what was removed, a text for each.
 
     Raises ``SweepError`` for a leftover that stays. Without an engine that answers, only processes are looked at.
     """
-    removed = _sweep_containers(engine.api()) if engine_probe.probe().answers else []
+    removed = []
+    if engine_probe.probe().answers:
+        api = engine.api()
+        removed = _sweep_containers(api) + _sweep_volumes(api)
     return removed + _sweep_processes()
 
 
@@ -82,6 +85,25 @@ def _give_back(api: docker.APIClient, container: Mapping[str, Any], user: str) -
             give_back(
                 api, container["ImageID"], mount["Source"], user, {LABEL: "sweep", LABEL_OWNER: owner_id()}
             )
+
+
+def _sweep_volumes(api: docker.APIClient) -> list[str]:
+    """Remove the named volumes of dead owners; their containers are gone by now."""
+    removed = []
+    for volume in api.volumes(filters={"label": [LABEL, LABEL_OWNER]})["Volumes"] or []:
+        name, labels = volume["Name"], volume["Labels"]
+        if is_dead(labels[LABEL_OWNER]):
+            try:
+                api.remove_volume(name, force=True)
+            except NotFound:
+                continue
+            except (DockerException, *engine.GONE) as error:
+                raise SweepError(
+                    f"volume {name}, left by a dead run, cannot be removed: {error}; "
+                    f"remove it: docker volume rm --force {name}"
+                ) from None
+            removed.append(f"volume {name} of run {labels.get(LABEL_RUN, '?')}")
+    return removed
 
 
 def _sweep_processes() -> list[str]:

@@ -48,7 +48,7 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> Cache:
     made = Cache()
     for name in ("evict", "warm", "resident_share"):
         monkeypatch.setattr(page_cache, name, getattr(made, name))
-    monkeypatch.setattr(page_cache, "mincore_tells", lambda _: made.tells)
+    monkeypatch.setattr(cache_level, "mincore_tells", lambda _: made.tells)
     return made
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tare import page_cache
 from tare.page_cache import ColdProof, cold_proof, distrust, evict, file_system, resident_share, warm
+from tare.worker import page_cache as worker_page_cache
 
 PAGE = mmap.PAGESIZE
 
@@ -74,13 +75,13 @@ def test_files_without_a_page(tmp_path: Path) -> None:
 def test_file_that_ends_inside_a_page_counts_it(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"x" * (PAGE + 1))
-    assert page_cache._resident_pages(file) == (2, 2)
+    assert worker_page_cache.resident_pages(file) == (2, 2)
 
 
 def test_windows_cover_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_cache, "_WINDOW_BYTES", 4 * PAGE)
+    monkeypatch.setattr(worker_page_cache, "_WINDOW_BYTES", 4 * PAGE)
     file = written(tmp_path / "a", 11)
-    assert page_cache._resident_pages(file) == (11, 11)
+    assert worker_page_cache.resident_pages(file) == (11, 11)
 
 
 def test_absent_file_is_an_error(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def start_container(spec: LaunchSpec) -> ContainerRunning:
     except BaseException as error:
         if container:
             _remove(api, container)
+            _remove_volume(api, spec)
         if isinstance(error, (DockerException, *engine.GONE)):
             raise LaunchError(
                 f"{spec.runtime}: the Docker engine cannot start the run: {_text(error)}"
@@ -48,9 +49,7 @@ def creation(spec: LaunchSpec, api: docker.APIClient) -> dict[str, Any]:
     cpus = options["cpus"]
     host_config = api.create_host_config(
         init=options["init"],
-        mounts=[
-            Mount(m["target"], m["source"], type="bind", read_only=m["read_only"]) for m in options["mounts"]
-        ],
+        mounts=[*map(_bind, options["mounts"]), *_volume(spec)],
         read_only=options["read_only_root"] or None,
         tmpfs=options["tmpfs"] or None,
         security_opt=list(options["security_opt"]) or None,
@@ -68,6 +67,18 @@ def creation(spec: LaunchSpec, api: docker.APIClient) -> dict[str, Any]:
         "working_dir": spec.cwd,
         "host_config": host_config,
     }
+
+
+def _bind(mount: Mapping[str, Any]) -> Mount:
+    return Mount(mount["target"], mount["source"], type="bind", read_only=mount["read_only"])
+
+
+def _volume(spec: LaunchSpec) -> list[Mount]:
+    """Return the mount of the run's own named volume, which the engine makes, labelled as ours; none without one."""
+    name = spec.options["volume"]
+    return (
+        [] if name is None else [Mount(spec.files, name, type="volume", labels=dict(spec.options["labels"]))]
+    )
 
 
 class ContainerRunning:
@@ -155,6 +166,7 @@ class ContainerRunning:
             return
         self.kill()
         _remove(self._api, self._container)
+        _remove_volume(self._api, self._spec)
         self._watcher.join(_REMOVE_SECONDS)
         if not self._watcher.is_alive():  # else an engine that hangs: the thread still needs its pipe
             os.close(self.exit_fd)
@@ -190,6 +202,13 @@ def _remove(api: docker.APIClient, container: str) -> None:
     """Remove a container; one that is gone, and an engine that is gone, leave it to the next sweep."""
     with suppress(DockerException, *engine.GONE):
         api.remove_container(container, force=True, v=True)
+
+
+def _remove_volume(api: docker.APIClient, spec: LaunchSpec) -> None:
+    """Remove the volume of a run whose container is gone, if it had one; else it is left to the next sweep."""
+    if spec.options["volume"] is not None:
+        with suppress(DockerException, *engine.GONE):
+            api.remove_volume(spec.options["volume"], force=True)
 
 
 def _text(error: BaseException) -> str:

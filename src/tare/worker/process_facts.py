@@ -39,8 +39,8 @@ def initial_environment(path: str = "/proc/self/environ") -> Dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
-def process(output: str, data: Optional[str], root: str = "/") -> Dict[str, Any]:
-    """Return the ``process`` object of the protocol; ``output`` and ``data`` are the run's folders."""
+def process(output: str, data: Optional[str], files: Optional[str] = None, root: str = "/") -> Dict[str, Any]:
+    """Return the ``process`` object of the protocol; ``output``, ``data`` and ``files`` are the run's folders."""
     return {
         "interpreter": interpreter(),
         "glibc": os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None,
@@ -52,7 +52,8 @@ def process(output: str, data: Optional[str], root: str = "/") -> Dict[str, Any]
         "ulimits": ulimits(),
         "shm": shared_memory(),
         "status": status(read_text(under(root, "/proc/self/status")) or ""),
-        "mounts": mounts({"/": "/", "output": output, "data": data}, root),
+        "mounts": mounts({"/": "/", "output": output, "data": data, "files": files}, root),
+        "files_upper": upper_folder(files, root),
         "huge_pages": huge_pages(root),
         "clock_source": _line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "namespaces": namespaces(),
@@ -112,6 +113,18 @@ def mounts(paths: Dict[str, Optional[str]], root: str = "/") -> Dict[str, Option
     table = read_mounts(root)
     found = {name: mount_of(os.path.realpath(path), table) if path else None for name, path in paths.items()}
     return {name: _describe(mount) if mount else None for name, mount in found.items()}
+
+
+def upper_folder(path: Optional[str], root: str = "/") -> Optional[str]:
+    """Return the folder that takes the writes to the overlay ``path`` lies on, by its name outside of it, else None.
+
+    The overlay's own device is made up; what is written lies on the device of this folder.
+    """
+    mount = mount_of(os.path.realpath(path), read_mounts(root)) if path else None
+    if mount is None or mount.type != "overlay":
+        return None
+    options = dict(option.partition("=")[::2] for option in mount.super_options.split(","))
+    return options.get("upperdir")
 
 
 def _describe(mount: Mount) -> Dict[str, str]:

@@ -62,7 +62,7 @@ def _run(request: Request, events: Events) -> None:
     }
     events.add(
         "fingerprint",
-        process=process_facts.process(request.output, request.data),
+        process=process_facts.process(request.output, request.data, request.files),
         software=task.software(),
         libraries=sorted(set(process_facts.libraries()) | set(task.libraries())),
     )
