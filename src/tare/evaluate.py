@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tare import backing, fingerprint
+from tare import backing, fingerprint, gpu
 from tare.cache_level import CacheLevel
 from tare.disturbance import grown, judge
 from tare.events import NANOSECOND, EventError, Events, Sample, read_events
@@ -95,7 +95,8 @@ def _flags(request: BlockRequest, events: Events, cache: CacheLevel) -> list[str
         os.cpu_count() or 1,
         request.disturbance,
     )
-    return [*disturbed, *(cache.flags(events) if request.spec.cached else [])]
+    own = gpu.flags((events.check or {}).get("facts", {})) if request.spec.gpu else []
+    return [*disturbed, *(cache.flags(events) if request.spec.cached else []), *own]
 
 
 def _samples(spec: Workload, events: Events, requested_ns: int, total: float) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tare import fingerprint, runtimes
+from tare import fingerprint, gpu, runtimes
 from tare.config import Disturbance
 from tare.paths import rootfs_dir
 from tare.runtimes.base import LaunchSpec, Stack
@@ -82,6 +82,7 @@ class Ground:
     native: Path | None = None
     native_failure: tuple[str, str] | None = None  # (failed | skipped, reason)
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    gpu: bool = False  # the workload needs one
 
     def data_files(self) -> list[Path]:
         """Return the files of the data set."""
@@ -124,6 +125,7 @@ def survey(request: BlockRequest) -> Ground:
         if native["status"] == "ok"
         else (str(native["status"]), f"{request.spec.native}: {'; '.join(native['reasons'])}"),
         variants=request.variants,
+        gpu=request.spec.gpu,
     )
 
 
@@ -141,6 +143,8 @@ def refusal(ground: Ground, name: str) -> tuple[str, str] | None:
     that was stopped or an image that was deleted since must not drop out of the study without a word.
     """
     base = ground.variants[name].base if name in ground.variants else name
+    if ground.gpu and (without := gpu.refusal(base)):
+        return "skipped", f"{name}: {without}"
     forms = FORMS_OF.get(base, ("image",))
     for form in forms:
         if ground.statuses.get(form) == "failed":

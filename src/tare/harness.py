@@ -20,6 +20,7 @@ MODULES = (
     "cache_level.py",
     "page_cache.py",
     "disturbance.py",
+    "gpu.py",
     "runtimes",
 )
 

@@ -156,6 +156,7 @@ def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]
         gid=os.getgid(),
         owner=owner,
         location=request.location,
+        gpus=request.spec.gpu,
     )
     runtime = runtimes.get(slot.runtime, request.variants)
     body = worker_request(request, ground, run_id, runtime.specify(launch))

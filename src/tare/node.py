@@ -14,6 +14,7 @@ from typing import Any
 
 from docker.errors import DockerException
 
+from tare import gpu
 from tare.config import digest
 from tare.identity import node_id
 from tare.runtimes import engine
@@ -39,7 +40,13 @@ def node_facts(root: Path = Path("/")) -> dict[str, Any]:
     Nothing in it changes while a machine is left alone, except by somebody's hand: two runs of one block must
     have the same.
     """
-    facts = {"node": node_id(), **hardware(root), **settings(root), **_engine()}
+    facts = {
+        "node": node_id(),
+        **hardware(root),
+        **settings(root),
+        **_engine(),
+        "gpu_settings": gpu.settings(),
+    }
     return {"machine_id": machine_id(facts), **facts}
 
 

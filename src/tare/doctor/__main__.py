@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.doctor import able, cpu, memory, surroundings
+from tare.doctor import able, cpu, gpu, memory, surroundings
 from tare.doctor.machine import ABLE, DISTURBS, WARN, Finding, Machine, this_machine
 
 MARKS = {"ok": "ok", "warn": "!", "no": "no", "info": "-"}
@@ -24,6 +24,7 @@ def survey(machine: Machine) -> list[Finding]:
         *cpu.findings(machine),
         *memory.findings(machine),
         *surroundings.findings(machine),
+        *gpu.disturbs(machine),
     ]
 
 
@@ -59,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
     options = parser.parse_args(arguments)
-    found = survey(this_machine(Path(__file__).resolve().parents[3]))
+    here = this_machine(Path(__file__).resolve().parents[3])
+    found = survey(dataclasses.replace(here, gpus=gpu.gpus()))
     if options.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in found], indent=2, ensure_ascii=False))
     else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.doctor.machine import ABLE, INFO, NO, OK, Finding, Machine
+from tare.doctor import gpu
+from tare.doctor.machine import ABLE, NO, OK, Finding, Machine
 
 
 def _finding(check: str, ok: bool, value: str, good: str, remedy: str) -> Finding:
@@ -58,16 +59,9 @@ def cold_cache(machine: Machine) -> Finding:
     )
 
 
-def gpu(machine: Machine) -> Finding:
-    """Return which GPU the kernel shows."""
-    version = (machine.read("/proc/driver/nvidia/version") or "").splitlines()
-    value = version[0] if version else "none: stack torch-cuda is skipped"
-    return Finding(ABLE, "GPU", value, "not needed", OK if version else INFO)
-
-
 def able(machine: Machine) -> list[Finding]:
     """Return every finding on what can be measured."""
-    return [*runtimes(machine), bootstrap(machine), cold_cache(machine), gpu(machine)]
+    return [*runtimes(machine), bootstrap(machine), cold_cache(machine), *gpu.able(machine)]
 
 
 def nothing(findings: list[Finding]) -> bool:

@@ -55,6 +55,7 @@ class Machine:
     engine_info: Mapping[str, Any] = field(default_factory=dict)
     containers: Sequence[str] | None = None
     fadvise_evicts: bool | None = None
+    gpus: Sequence[Mapping[str, Any]] = ()  # worker.nvidia_smi: settings and state of each
 
     def read(self, path: str) -> str | None:
         """Return the stripped text of an absolute path below the root, None when it is absent or closed."""

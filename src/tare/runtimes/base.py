@@ -53,6 +53,7 @@ class RunRequest:
     uid: int
     gid: int
     owner: str
+    gpus: bool = False  # hand the machine's GPUs to it
     location: str = "bind"  # where test files lie: bind, layer, volume (workloads.declaration.LOCATION)
 
 

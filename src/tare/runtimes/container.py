@@ -35,6 +35,9 @@ ENTRYPOINT = ("/bin/sh", "-c", _REDIRECT, "tare")
 #: network mode → what a second container of the same kind is reached by
 _NETWORKS = {"host": "loopback", "none": "none"}
 
+#: what a GPU workload asks of the NVIDIA container toolkit: CUDA, and nvidia-smi for the state of the GPU
+GPU_CAPABILITIES = ("gpu", "compute", "utility")
+
 
 @dataclass(frozen=True)
 class Container:
@@ -81,6 +84,7 @@ class Container:
                 "mounts": _mounts(request),
                 "volume": f"tare-{request.run_id}" if request.location == "volume" else None,
                 **self._isolation(),
+                **({"gpus": GPU_CAPABILITIES} if request.gpus else {}),
             },
         )
 

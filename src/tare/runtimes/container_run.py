@@ -6,13 +6,13 @@ import os
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException
-from docker.types import Mount
+from docker.types import DeviceRequest, Mount
 
 from tare.runtimes import engine
 from tare.runtimes.base import INSIDE_OUTPUT, LABEL, LaunchError, LaunchSpec, Outcome
@@ -57,6 +57,7 @@ def creation(spec: LaunchSpec, api: docker.APIClient) -> dict[str, Any]:
         network_mode=options["network_mode"],
         mem_limit=options["memory_bytes"],
         nano_cpus=None if cpus is None else int(cpus * 1e9),
+        device_requests=_gpus(options.get("gpus")),
     )
     return {
         "image": options["image"],
@@ -71,6 +72,11 @@ def creation(spec: LaunchSpec, api: docker.APIClient) -> dict[str, Any]:
 
 def _bind(mount: Mapping[str, Any]) -> Mount:
     return Mount(mount["target"], mount["source"], type="bind", read_only=mount["read_only"])
+
+
+def _gpus(capabilities: Sequence[str] | None) -> list[DeviceRequest] | None:
+    """Return what ``docker run --gpus all`` asks for, with these capabilities of the driver; None without any."""
+    return [DeviceRequest(count=-1, capabilities=[list(capabilities)])] if capabilities else None
 
 
 def _volume(spec: LaunchSpec) -> list[Mount]:

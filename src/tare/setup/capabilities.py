@@ -19,6 +19,7 @@ from typing import Any
 
 from tare.paths import cache_dir
 from tare.setup import engine_probe
+from tare.worker import nvidia_smi
 
 #: minor version of the interpreter that the stacks' wheels are locked for
 HOST_PYTHON = "3.11"
@@ -189,6 +190,30 @@ def _two_cpus() -> _Answer:
     return count > 1, f"this process may use {count} CPU(s)", "a machine, or a CPU set, of two CPUs or more"
 
 
+#: what dockerd looks for when it is asked for `--gpus`, and what newer ones read instead
+GPU_HOOK = "nvidia-container-runtime-hook"
+GPU_SPECIFICATIONS = ("/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml")
+
+
+def _gpu() -> _Answer:
+    remedy = "a machine with an NVIDIA GPU and its driver: nvidia-smi must list it"
+    try:
+        found = nvidia_smi.query(nvidia_smi.IDENTITY)
+    except nvidia_smi.SmiError as error:
+        return False, f"no NVIDIA GPU can be used: {error}", remedy
+    why = ", ".join(f"{gpu['model']} (driver {gpu['driver']})" for gpu in found)
+    return bool(found), why or "no NVIDIA GPU is listed by nvidia-smi", remedy
+
+
+def _gpu_containers() -> _Answer:
+    gpu = detect("gpu")
+    if not gpu.ok:
+        return False, gpu.why, gpu.remedy
+    found = shutil.which(GPU_HOOK) or next((p for p in GPU_SPECIFICATIONS if Path(p).exists()), None)
+    remedy = "install nvidia-container-toolkit (from NVIDIA's package source) and restart the Docker engine"
+    return bool(found), found or f"the NVIDIA container toolkit is absent: no {GPU_HOOK}", remedy
+
+
 def has_subids(user: str) -> bool:
     """Return whether a user was given subordinate ids, whatever program is there to use them."""
     try:
@@ -236,6 +261,8 @@ _PROBES: dict[str, Callable[[], _Answer]] = {
     "hpc_host": _hpc_host,
     "ordinary_user": _ordinary_user,
     "two_cpus": _two_cpus,
+    "gpu": _gpu,
+    "gpu_containers": _gpu_containers,
     "native": _native,
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tare import gpu
 from tare.software.base import ensure_base
 from tare.software.debs import fetch_debs
 from tare.software.errors import Skipped, SoftwareError
@@ -58,8 +59,21 @@ def debs_status(recipe: Recipe, log: Path) -> dict[str, Any]:
 
 def wheels_status(recipe: Recipe, log: Path) -> dict[str, Any]:
     """Return the status of a lock's wheels in the cache."""
-    status, reasons, files = attempt(lambda: fetch_wheels(recipe.lock), log)
+    status, reasons, files = attempt(lambda: fetch_wheels(_useful(recipe.lock)), log)
     return {"stack": recipe.stack, "status": status, "reasons": reasons, "packages": _count(files)}
+
+
+def _useful(lock: StackLock) -> StackLock:
+    """Return the lock; raises ``Skipped``, before anything is fetched, when it needs a GPU that is not there."""
+    lacking = gpu.missing_for(lock)
+    if lacking:
+        raise Skipped(f"{lacking}; then `make retry ARGS=--skipped`")
+    return lock
+
+
+def _checked(recipe: Recipe) -> Recipe:
+    _useful(recipe.lock)
+    return recipe
 
 
 def _count(files: list[Path] | None) -> int | None:
@@ -82,7 +96,7 @@ def base_status(recipe: Recipe, log: Path) -> dict[str, Any]:
 
 def image_status(recipe: Recipe, log: Path) -> dict[str, Any]:
     """Return the status of a stack's image."""
-    status, reasons, image = attempt(lambda: ensure_image(recipe), log)
+    status, reasons, image = attempt(lambda: ensure_image(_checked(recipe)), log)
     return {
         "stack": recipe.stack,
         "recipe": recipe.folder.name,
@@ -119,7 +133,7 @@ def rootfs_status(image: Mapping[str, Any], log: Path) -> dict[str, Any]:
 
 def venv_status(stack: str, lock: StackLock, log: Path) -> dict[str, Any]:
     """Return the status of a stack's host form."""
-    status, reasons, host = attempt(lambda: ensure_host_form(lock), log)
+    status, reasons, host = attempt(lambda: ensure_host_form(_useful(lock)), log)
     return {
         "stack": stack,
         "status": status,

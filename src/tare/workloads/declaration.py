@@ -70,6 +70,8 @@ class Workload(NamedTuple):
     native: Optional[str] = None
     #: a second instance of the same runtime serves the run (PROTOCOL.md, `peer`)
     peer: bool = False
+    #: needs an NVIDIA GPU, which containers are handed
+    gpu: bool = False
 
 
 #: where the test files of a file workload lie; `location` of every one of them
