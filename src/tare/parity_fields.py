@@ -59,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     Rule(r"software\.packages(\..*)?", USERLAND, "package revision"),
     Rule(r"software(\..*)?", REQUIRED, "framework build, BLAS or oneDNN kernel, thread pools"),
     # the work done
+    Rule(r"check\.work(\..*)?", REQUIRED, "the work done"),
     Rule(r"check\.(parameters|samples_.*|data_.*|n|nb|p|q|ranks|threads)", REQUIRED, "the work done"),
     Rule(r"check(\..*)?", IGNORED, "measured, or compared as losses"),
 )

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional
 from tare.worker.process_facts import shared_memory
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
-from tare.workloads import hpcc_files, mpi
+from tare.workloads import hpcc_files, mpi, tool
 from tare.workloads.declaration import Factor, Metric, Workload
 from tare.workloads.hpc_software import debian_packages, openblas
 
@@ -134,15 +134,7 @@ class Hpcc(Task):
 
     def libraries(self) -> List[str]:
         """Return what the loader maps for hpcc."""
-        listed = subprocess.run(
-            [self.programs["hpcc"]],
-            env={**os.environ, **self.variables, "LD_TRACE_LOADED_OBJECTS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        ).stdout.decode("utf-8", "replace")
-        paths = re.findall(r"(?:=> |^\s+)(/\S+) \(0x", listed, re.MULTILINE)
-        return sorted({os.path.realpath(path) for path in [self.programs["hpcc"], *paths]})
+        return tool.libraries(self.programs["hpcc"], self.variables)
 
     def _path(self, name: str) -> str:
         return os.path.join(self.output, name)
