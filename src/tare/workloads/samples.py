@@ -1,0 +1,39 @@
+"""Samples of a program that timed itself, and what makes a time no time; pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any, Dict, List, Sequence
+
+#: a timed stretch lasts at least so many steps of the clock, so that the clock adds less than 1 % to it
+TICKS = 100
+
+
+def steady(metric: str, unit: str, values: Sequence[float]) -> List[Dict[str, Any]]:
+    """Return the ``sample`` events of one metric, in the order they were taken."""
+    return [
+        {"metric": metric, "phase": "steady", "epoch": None, "index": index, "value": value, "unit": unit}
+        for index, value in enumerate(values)
+    ]
+
+
+def time_reasons(
+    name: str, seconds: Sequence[float], expected: int, operations: int, tick: float
+) -> List[str]:
+    """Return why times of one operation (s) do not count: too few, none, or finer than the clock.
+
+    ``expected``: how many there must be; ``operations``: how many operations each was taken over; ``tick``: the
+    smallest step of the clock (s).
+    """
+    if len(seconds) != expected:
+        return ["%s: %d times instead of %d; look at the program's output" % (name, len(seconds), expected)]
+    if not all(math.isfinite(value) and value > 0 for value in seconds):
+        return ["%s: a time of %g s is none: the clock saw nothing" % (name, min(seconds))]
+    stretch = statistics.median(seconds) * operations
+    if stretch < TICKS * tick:
+        return [
+            "%s: timed stretches last %.3g s, %d steps of the clock (%.3g s) are needed: "
+            "use a clock source with finer steps" % (name, stretch, TICKS, tick)
+        ]
+    return []
