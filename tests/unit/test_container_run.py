@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def bind(source: str, target: str, read_only: bool) -> dict[str, Any]:
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
 
 
+BOUND = Stack("hpc", image="sha256:abc", rootfs=Path("/cache/def"))
 MOUNTS = [bind("/results/r1", "/tare", False), bind("/data-of-host", "/data", True)]
 #: what the SDK itself always sends
 SDK = {"NetworkMode": "default"}
@@ -86,6 +88,37 @@ def test_limits_are_passed_on(api: docker.APIClient) -> None:
     spec = Container("limited", memory_bytes=1 << 30, cpus=1.5).specify(request())
     asked = creation(spec, api)["host_config"]
     assert (asked["Memory"], asked["NanoCpus"]) == (1 << 30, 1_500_000_000)
+
+
+def test_everything_a_variant_toggles_is_passed_on(api: docker.APIClient) -> None:
+    variant = Container(
+        "toggled",
+        init=False,
+        cap_add=("SYS_PTRACE",),
+        network_mode="host",
+        pid_mode="host",
+        ipc_mode="host",
+        uts_mode="host",
+        security_opt=("seccomp=unconfined",),
+        log_driver="none",
+        cpuset="0-1",
+        shm_bytes=1 << 20,
+        bound_root=True,
+    )
+    asked = creation(variant.specify(replace(request(), stack=BOUND)), api)["host_config"]
+    assert asked == {
+        "NetworkMode": "host",
+        "Mounts": [bind("/cache/def/usr", "/usr", True), *MOUNTS],
+        "Init": False,
+        "CapAdd": ["SYS_PTRACE"],
+        "PidMode": "host",
+        "IpcMode": "host",
+        "UTSMode": "host",
+        "SecurityOpt": ["seccomp=unconfined"],
+        "LogConfig": {"Type": "none", "Config": {}},
+        "CpusetCpus": "0-1",
+        "ShmSize": 1 << 20,
+    }
 
 
 def test_launch_facts_leave_out_what_is_empty_or_new_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,28 @@ from typing import Any
 import pytest
 
 from tare import config, runtimes
-from tare.runtimes import launch
-from tare.runtimes.base import RunRequest, Stack
+from tare.runtimes import from_variant, launch, rungs
+from tare.runtimes.base import RunRequest, Stack, Unavailable
 from tare.runtimes.container import Container
+from tare.variants import Variant
 
+#: as `tare.runtimes.engine_spec.capture` returns it, of very few features
+ENGINE: dict[str, Any] = {
+    "oci": {
+        "ociVersion": "1.0.2",
+        "process": {"capabilities": {"bounding": ["CAP_KILL"], "effective": [], "permitted": []}},
+        "mounts": [],
+        "linux": {"namespaces": ["mount", "pid"], "resources": {}},
+    },
+    "capabilities": ["CAP_CHOWN", "CAP_KILL"],
+}
 STACK = Stack(
     "hpc",
     host_python="/usr/bin/python3",
     image="sha256:abc",
     digest="sha256:def",
     rootfs=Path("/cache/rootfs/def"),
+    engine_spec=ENGINE,
 )
 REQUEST = RunRequest(
     run_id="r1",
@@ -88,9 +100,39 @@ def container(**changes: Any) -> dict[str, Any]:
         "tmpfs": {},
         "security_opt": (),
         "cap_drop": (),
+        "cap_add": (),
         "network_mode": None,
+        "pid_mode": None,
+        "ipc_mode": None,
+        "uts_mode": None,
+        "log_driver": None,
         "memory_bytes": None,
         "cpus": None,
+        "cpuset": None,
+        "shm_bytes": None,
+        "volume": None,
+        "bound_root": (),
+        **changes,
+    }
+
+
+def crun(**changes: Any) -> dict[str, Any]:
+    return {
+        **USER,
+        **FILES,
+        "root": "/cache/rootfs/def",
+        "overlay": True,
+        "bundle": f"{OUTSIDE}.bundle",
+        "mounts": container()["mounts"],
+        "cgroup": "/tare/r1@h:1:2",
+        "without": (),
+        "cap_add": (),
+        "cpus": None,
+        "cpuset": None,
+        "memory_bytes": None,
+        "shm_bytes": None,
+        "user_namespace": False,
+        "oci": rungs.rung(ENGINE),
         **changes,
     }
 
@@ -111,6 +153,7 @@ EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
     "docker": ("container", container()),
     "docker-pure": ("container", container(init=None, user=None, labels=PURE_LABELS)),
     "docker-hardened": ("container", container(**HARDENED)),
+    "crun": ("oci", crun()),
 }
 
 
@@ -155,6 +198,103 @@ def test_environment_may_not_set_what_belongs_to_the_runtime() -> None:
 def test_limits_are_options_of_a_variant() -> None:
     spec = Container("docker-limited", memory_bytes=1 << 30, cpus=1.5).specify(REQUEST)
     assert spec.options == container(memory_bytes=1 << 30, cpus=1.5)
+
+
+def variant(**entries: Any) -> Variant:
+    return Variant.model_validate({"base": "docker", "label": "a label", **entries})
+
+
+BOUND = ({"source": "/cache/rootfs/def/usr", "target": "/usr", "read_only": True},)
+#: variant of docker → what its launch has that docker's has not
+DOCKER_VARIANTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"without": ["seccomp"]}, {"security_opt": ("seccomp=unconfined",)}),
+    ({"without": ["apparmor"]}, {"security_opt": ("apparmor=unconfined",)}),
+    (
+        {"without": ["apparmor", "seccomp"]},
+        {"security_opt": ("apparmor=unconfined", "seccomp=unconfined")},
+    ),
+    ({"without": ["network"]}, {"network_mode": "host"}),
+    ({"network": "none"}, {"network_mode": "none"}),
+    ({"without": ["pid"]}, {"pid_mode": "host"}),
+    ({"without": ["ipc"]}, {"ipc_mode": "host", "uts_mode": "host"}),
+    ({"without": ["capabilities"]}, {"cap_add": ("ALL",)}),
+    ({"without": ["init"]}, {"init": False}),
+    ({"without": ["overlay"]}, {"bound_root": BOUND}),
+    ({"cap_add": ["SYS_PTRACE"]}, {"cap_add": ("SYS_PTRACE",)}),
+    ({"log_driver": "none"}, {"log_driver": "none"}),
+    ({"cpus": 1.5, "cpuset": "0,2"}, {"cpus": 1.5, "cpuset": "0,2"}),
+    ({"cpus": "all", "cpuset": "all"}, {"cpus": 5.0, "cpuset": "0-3,8"}),
+    ({"memory_bytes": 1 << 30, "shm_bytes": 1 << 20}, {"memory_bytes": 1 << 30, "shm_bytes": 1 << 20}),
+]
+
+
+@pytest.mark.parametrize(("entries", "changes"), DOCKER_VARIANTS)
+def test_variant_of_docker_changes_exactly_what_it_names(
+    entries: dict[str, Any], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_variant, "online", lambda: "0-3,8")
+    spec = runtimes.get("mine", {"mine": variant(**entries)}).specify(REQUEST)
+    plain = runtimes.get("docker").specify(REQUEST)
+    network = {"host": "loopback", "none": "none"}.get(changes.get("network_mode", ""), "interface")
+    assert spec.options == container(**changes)
+    assert spec == replace(plain, runtime="mine", network=network, options=spec.options)
+
+
+@pytest.mark.parametrize(
+    ("entries", "changes"),
+    [
+        ({}, {}),
+        ({"without": ["overlay", "cgroup"]}, {"overlay": False, "cgroup": None}),
+        ({"cpus": "all", "user_namespace": True}, {"cpus": 5.0, "user_namespace": True}),
+    ],
+)
+def test_variant_of_crun_is_a_rung(
+    entries: dict[str, Any], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_variant, "online", lambda: "0-3,8")
+    spec = runtimes.get("mine", {"mine": variant(base="crun", **entries)}).specify(REQUEST)
+    without = tuple(entries.get("without", ()))
+    options = rungs.Options(cpus=changes.get("cpus"), user_namespace=changes.get("user_namespace", False))
+    assert spec.options == crun(without=without, oci=rungs.rung(ENGINE, without, options), **changes)
+
+
+@pytest.mark.parametrize(
+    ("without", "location", "files", "network"),
+    [
+        ((), "bind", "/tare/files", "none"),
+        ((), "layer", "/var/tmp", "none"),
+        ((), "volume", "/tare/files", "none"),
+        (("overlay",), "layer", "/tare/files", "none"),
+        (("network",), "bind", "/tare/files", "loopback"),
+    ],
+)
+def test_files_and_network_of_a_rung(
+    without: tuple[str, ...], location: str, files: str, network: str
+) -> None:
+    runtime = runtimes.get("mine", {"mine": variant(base="crun", without=without)})
+    spec = runtime.specify(replace(REQUEST, location=location))
+    assert (spec.files, spec.network) == (files, network)
+
+
+def test_variant_of_host_is_a_host_of_another_name() -> None:
+    spec = runtimes.get("mine", {"mine": variant(base="host")}).specify(REQUEST)
+    assert spec == replace(runtimes.get("host").specify(REQUEST), runtime="mine")
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("0", [0]), ("0-3,8", [0, 1, 2, 3, 8]), ("2,4-5", [2, 4, 5])])
+def test_list_of_cpus(text: str, numbers: list[int]) -> None:
+    assert from_variant.expand(text) == numbers
+
+
+def test_list_of_cpus_that_is_none() -> None:
+    with pytest.raises(ValueError, match="'0-' is no list of CPUs such as 0-3,8"):
+        from_variant.expand("0-")
+
+
+def test_online_cpus_are_the_kernels_text(tmp_path: Path) -> None:
+    (tmp_path / "online").write_text("0-1\n")
+    assert from_variant.online(tmp_path / "online") == "0-1"
 
 
 def test_unknown_runtime_names_the_nearest() -> None:
@@ -210,3 +350,56 @@ def test_engine_that_is_absent_or_denied_is_unavailable(
     assert f"no engine answers at unix://{tmp_path}/none.sock" in text
     monkeypatch.setenv("DOCKER_HOST", "tcp://far.example:2375")
     assert "not an engine of this machine" in str(runtimes.get("docker").unavailable(STACK))
+
+
+@pytest.fixture
+def as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """A stack whose root filesystem is complete, a root that may mount, an engine that has the image, and crun."""
+    for name in ("proc", "sys", "dev", "tmp", "tare", "data", "usr"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("tare.runtimes.chroot._try_mount", lambda *_: None)
+    monkeypatch.setattr("tare.runtimes.engine.unavailable", lambda: None)
+    monkeypatch.setattr("tare.runtimes.engine.image_missing", lambda *_: None)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    return replace(STACK, rootfs=tmp_path)
+
+
+def test_crun_with_all_it_needs_is_available(as_root: Stack) -> None:
+    assert runtimes.get("crun").unavailable(as_root) is None
+
+
+def test_crun_without_root(as_root: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert str(runtimes.get("crun").unavailable(as_root)) == (
+        "crun needs root; run as root, or leave the runtimes made from crun out of the config"
+    )
+
+
+def test_crun_that_is_not_installed(as_root: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert str(runtimes.get("crun").unavailable(as_root)) == "crun is not installed; apt-get install crun"
+
+
+def test_crun_without_what_the_engine_would_say(as_root: Stack) -> None:
+    missing = {"engine_spec": "the OCI specification is not readable; run as root of the machine"}
+    found = runtimes.get("crun").unavailable(replace(as_root, engine_spec=None, missing=missing))
+    assert found == Unavailable("the OCI specification is not readable", "run as root of the machine")
+
+
+def test_engine_that_left_crun_alone_is_lost(as_root: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Unavailable("no engine answers", "start it")
+    monkeypatch.setattr("tare.runtimes.engine.unavailable", lambda: gone)
+    assert runtimes.get("crun").unavailable(as_root) == replace(gone, lost=True)
+
+
+def test_root_filesystem_with_programs_outside_usr_cannot_replace_the_overlay(as_root: Stack) -> None:
+    bound = Container("mine", bound_root=True)
+    assert bound.unavailable(as_root) is None
+    assert as_root.rootfs is not None
+    (as_root.rootfs / "bin").symlink_to("usr/bin")
+    (as_root.rootfs / "usr/bin").mkdir()
+    assert bound.unavailable(as_root) is None
+    (as_root.rootfs / "lib").mkdir()
+    assert "has programs in /lib too" in str(bound.unavailable(as_root))
+    assert "rootfs of stack hpc was not built" in str(bound.unavailable(replace(as_root, rootfs=None)))

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.config import nearest
+from tare.runtimes import from_variant
 from tare.runtimes.base import RuntimeClass
 from tare.runtimes.chroot import Chroot, ChrootUserns
 from tare.runtimes.container import DOCKER, DOCKER_HARDENED, DOCKER_PURE
+from tare.runtimes.crun import Crun
 from tare.runtimes.host import Host
+from tare.runtimes.vxlan import HostVxlan
 from tare.variants import Variant
 
 RUNTIMES: dict[str, RuntimeClass] = {
     runtime.name: runtime
-    for runtime in (Host(), Chroot(), ChrootUserns(), DOCKER, DOCKER_PURE, DOCKER_HARDENED)
+    for runtime in (Host(), Chroot(), ChrootUserns(), DOCKER, DOCKER_PURE, DOCKER_HARDENED, Crun())
 }
 
 
@@ -31,5 +34,9 @@ def get(name: str, variants: Mapping[str, Variant] | None = None) -> RuntimeClas
 
 
 def make(name: str, variant: Variant) -> RuntimeClass:
-    """Return the runtime that a variant of the config describes."""
-    raise NotImplementedError(f"variants of {variant.base} ({name})")
+    """Return the runtime that a variant of the config describes; `all` CPUs are those of this machine."""
+    if variant.base == "crun":
+        return from_variant.crun(name, variant)
+    if variant.base == "docker":
+        return from_variant.docker(name, variant)
+    return HostVxlan(name) if variant.network == "vxlan" else Host(name)

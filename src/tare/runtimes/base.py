@@ -18,6 +18,8 @@ INSIDE_OUTPUT = "/tare"
 INSIDE_DATA = "/data"
 #: where a container's own files go that are neither: writable for every user in each Debian image
 INSIDE_FILES = "/var/tmp"
+#: moments of a start: the container exists, not started; the engine's call to start it has returned
+CREATED, STARTED = "created_ns", "started_ns"
 #: folder of the test files inside the output folder
 FILES = "files"
 
@@ -55,6 +57,7 @@ class RunRequest:
     owner: str
     gpus: bool = False  # hand the machine's GPUs to it
     location: str = "bind"  # where test files lie: bind, layer, volume (workloads.declaration.LOCATION)
+    role: str | None = None  # of two runs that are each other's peer: server, client (tare.peer)
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,16 @@ class LaunchSpec:
     """Everything a starter needs, as plain data: compared in tests, recorded in the fingerprint."""
 
     runtime: str
-    kind: str  # process | chroot | container
+    kind: str  # process | chroot | container | oci
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     cwd: str
     output: str  # the output folder as the worker sees it
     data: str | None  # the data folder as the worker sees it
     files: str  # the folder of test files as the worker sees it
-    network: str  # what a peer of this runtime can be reached by: loopback | interface | none
+    network: (
+        str  # what a peer of this runtime can be reached by: loopback | interface | interface:<name> | none
+    )
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -107,6 +112,8 @@ class Outcome:
     facts: Mapping[str, Any] = field(
         default_factory=dict
     )  # what the engine says it did; the fingerprint's launch
+    #: CLOCK_MONOTONIC of the steps of the start that this runtime has (CREATED, STARTED)
+    moments: Mapping[str, int] = field(default_factory=dict)
 
 
 class Running(Protocol):

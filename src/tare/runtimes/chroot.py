@@ -28,19 +28,11 @@ class Chroot:
 
     def unavailable(self, stack: Stack) -> Unavailable | None:
         """Return why this user cannot enter the stack's root filesystem, or None."""
-        return self._privilege() or _unusable_root(stack)
+        return self._privilege() or unusable_root(stack)
 
     def _privilege(self) -> Unavailable | None:
-        if os.geteuid() != 0:
-            return Unavailable(
-                "chroot needs root",
-                "run as root, or measure `chroot-userns` instead (runtimes: in the config)",
-            )
-        why = _try_mount(False, 0)
-        return (
-            Unavailable(f"this root may not mount: {why}", "run where root has CAP_SYS_ADMIN")
-            if why
-            else None
+        return root_privilege(
+            self.name, "run as root, or measure `chroot-userns` instead (runtimes: in the config)"
         )
 
     def specify(self, request: RunRequest) -> LaunchSpec:
@@ -91,7 +83,16 @@ class ChrootUserns(Chroot):
         )
 
 
-def _unusable_root(stack: Stack) -> Unavailable | None:
+def root_privilege(runtime: str, remedy: str) -> Unavailable | None:
+    """Return why this user is not root enough to mount, or None; ``remedy`` is what a user who is not root can do."""
+    if os.geteuid() != 0:
+        return Unavailable(f"{runtime} needs root", remedy)
+    why = _try_mount(False, 0)
+    return Unavailable(f"this root may not mount: {why}", "run where root has CAP_SYS_ADMIN") if why else None
+
+
+def unusable_root(stack: Stack) -> Unavailable | None:
+    """Return why the stack's root filesystem cannot be entered, or None."""
     if stack.rootfs is None:
         return launch.missing(stack, "rootfs")
     absent = [point for point in POINTS if not (stack.rootfs / point).is_dir()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tare.runtimes import engine, launch
@@ -32,6 +33,10 @@ _REDIRECT = f'exec /usr/bin/env -i "$@" >{INSIDE_OUTPUT}/{launch.STDOUT} 2>{INSI
 ENTRYPOINT = ("/bin/sh", "-c", _REDIRECT, "tare")
 
 
+#: where all programs and libraries of a Debian with a merged /usr lie …
+EXECUTED = ("usr",)
+#: … because these are links into it
+_LINKS = ("bin", "sbin", "lib", "lib64")
 #: network mode → what a second container of the same kind is reached by
 _NETWORKS = {"host": "loopback", "none": "none"}
 
@@ -50,15 +55,28 @@ class Container:
     tmpfs: Mapping[str, str] | None = None
     security_opt: tuple[str, ...] = ()
     cap_drop: tuple[str, ...] = ()
+    cap_add: tuple[str, ...] = ()
     network_mode: str | None = None
+    pid_mode: str | None = None
+    ipc_mode: str | None = None
+    uts_mode: str | None = None
+    log_driver: str | None = None
     memory_bytes: int | None = None
     cpus: float | None = None
+    cpuset: str | None = None
+    shm_bytes: int | None = None
+    #: bind the root filesystem's programs and libraries over those of the image's overlay
+    bound_root: bool = False
 
     def unavailable(self, stack: Stack) -> Unavailable | None:
         """Return why the engine cannot start the stack's image, or None."""
         if stack.image is None:
             return launch.missing(stack, "image")
-        return engine.unavailable() or engine.image_missing(stack.image, stack.name)
+        return (
+            engine.unavailable()
+            or engine.image_missing(stack.image, stack.name)
+            or (_unusable_root(stack) if self.bound_root else None)
+        )
 
     def specify(self, request: RunRequest) -> LaunchSpec:
         """Return the launch: every option the engine is given, by the name it has here. Pure."""
@@ -81,8 +99,9 @@ class Container:
                 "command": (*(f"{name}={value}" for name, value in environment.items()), *argv),
                 "user": f"{request.uid}:{request.gid}" if self.as_user else None,
                 "labels": self._labels(request),
-                "mounts": _mounts(request),
+                "mounts": launch.folders(request),
                 "volume": f"tare-{request.run_id}" if request.location == "volume" else None,
+                "bound_root": _bound(request.stack.rootfs) if self.bound_root else (),
                 **self._isolation(),
                 **({"gpus": GPU_CAPABILITIES} if request.gpus else {}),
             },
@@ -101,9 +120,16 @@ class Container:
             "tmpfs": dict(self.tmpfs or {}),
             "security_opt": self.security_opt,
             "cap_drop": self.cap_drop,
+            "cap_add": self.cap_add,
             "network_mode": self.network_mode,
+            "pid_mode": self.pid_mode,
+            "ipc_mode": self.ipc_mode,
+            "uts_mode": self.uts_mode,
+            "log_driver": self.log_driver,
             "memory_bytes": self.memory_bytes,
             "cpus": self.cpus,
+            "cpuset": self.cpuset,
+            "shm_bytes": self.shm_bytes,
         }
 
     def start(self, spec: LaunchSpec) -> Running:
@@ -113,11 +139,28 @@ class Container:
         return start_container(spec)
 
 
-def _mounts(request: RunRequest) -> tuple[dict[str, Any], ...]:
-    output = {"source": str(request.output), "target": INSIDE_OUTPUT, "read_only": False}
-    if request.data is None:
-        return (output,)
-    return (output, {"source": str(request.data), "target": INSIDE_DATA, "read_only": True})
+def _bound(root: Path | None) -> tuple[dict[str, Any], ...]:
+    """Return the mounts after which nothing that a run executes or loads comes from the overlay."""
+    return tuple(
+        {"source": f"{root}/{folder}", "target": f"/{folder}", "read_only": True} for folder in EXECUTED
+    )
+
+
+def _unusable_root(stack: Stack) -> Unavailable | None:
+    """Return why binding ``EXECUTED`` would leave programs in the overlay, or None."""
+    if stack.rootfs is None:
+        return launch.missing(stack, "rootfs")
+    absent = [folder for folder in EXECUTED if not (stack.rootfs / folder).is_dir()]
+    own = [
+        name for name in _LINKS if (stack.rootfs / name).is_dir() and not (stack.rootfs / name).is_symlink()
+    ]
+    if absent or own:
+        what = f"lacks /{', /'.join(absent)}" if absent else f"has programs in /{', /'.join(own)} too"
+        return Unavailable(
+            f"the root filesystem {stack.rootfs} of stack {stack.name} {what}",
+            "build the stack on a Debian with everything below /usr, or leave this variant out",
+        )
+    return None
 
 
 #: design.md §2: the engine's defaults plus exactly our label, an init, the user, the output mount (and the data's)

@@ -12,10 +12,10 @@ from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException
-from docker.types import DeviceRequest, Mount
+from docker.types import DeviceRequest, LogConfig, Mount
 
 from tare.runtimes import engine
-from tare.runtimes.base import INSIDE_OUTPUT, LABEL, LaunchError, LaunchSpec, Outcome
+from tare.runtimes.base import CREATED, INSIDE_OUTPUT, LABEL, STARTED, LaunchError, LaunchSpec, Outcome
 from tare.runtimes.process import signal_name
 
 #: exit code of a run whose engine went away: docker's own for a failure of the engine
@@ -30,33 +30,42 @@ def start_container(spec: LaunchSpec) -> ContainerRunning:
     try:
         api = engine.api()
         container = api.create_container(**creation(spec, api))["Id"]
+        created_ns = time.monotonic_ns()
         api.start(container)
+        moments = {CREATED: created_ns, STARTED: time.monotonic_ns()}
     except BaseException as error:
         if container:
-            _remove(api, container)
+            remove(api, container)
             _remove_volume(api, spec)
         if isinstance(error, (DockerException, *engine.GONE)):
             raise LaunchError(
                 f"{spec.runtime}: the Docker engine cannot start the run: {_text(error)}"
             ) from None
         raise
-    return ContainerRunning(api, container, spec, requested_ns)
+    return ContainerRunning(api, container, spec, requested_ns, moments)
 
 
 def creation(spec: LaunchSpec, api: docker.APIClient) -> dict[str, Any]:
     """Return the arguments of ``create_container`` that say what the specification says, and no more."""
     options = spec.options
-    cpus = options["cpus"]
+    cpus, log_driver = options["cpus"], options["log_driver"]
     host_config = api.create_host_config(
         init=options["init"],
-        mounts=[*map(_bind, options["mounts"]), *_volume(spec)],
+        mounts=[*map(_bind, options["bound_root"]), *map(_bind, options["mounts"]), *_volume(spec)],
         read_only=options["read_only_root"] or None,
         tmpfs=options["tmpfs"] or None,
         security_opt=list(options["security_opt"]) or None,
         cap_drop=list(options["cap_drop"]) or None,
+        cap_add=list(options["cap_add"]) or None,
         network_mode=options["network_mode"],
+        pid_mode=options["pid_mode"],
+        ipc_mode=options["ipc_mode"],
+        uts_mode=options["uts_mode"],
+        log_config=None if log_driver is None else LogConfig(type=log_driver),
         mem_limit=options["memory_bytes"],
         nano_cpus=None if cpus is None else int(cpus * 1e9),
+        cpuset_cpus=options["cpuset"],
+        shm_size=options["shm_bytes"],
         device_requests=_gpus(options.get("gpus")),
     )
     return {
@@ -90,8 +99,16 @@ def _volume(spec: LaunchSpec) -> list[Mount]:
 class ContainerRunning:
     """A run that is a container (see ``Running``)."""
 
-    def __init__(self, api: docker.APIClient, container: str, spec: LaunchSpec, requested_ns: int) -> None:
+    def __init__(
+        self,
+        api: docker.APIClient,
+        container: str,
+        spec: LaunchSpec,
+        requested_ns: int,
+        moments: Mapping[str, int],
+    ) -> None:
         self._api = api
+        self._moments = moments
         self._container = container
         self._spec = spec
         self._requested_ns = requested_ns
@@ -130,7 +147,13 @@ class ContainerRunning:
         if code != 0 and (said := self._log()):
             parts.append(said)
         return Outcome(
-            code, self._requested_ns, exited_ns, ": ".join(parts), oom, engine.launch_facts(inspected)
+            code,
+            self._requested_ns,
+            exited_ns,
+            ": ".join(parts),
+            oom,
+            engine.launch_facts(inspected),
+            self._moments,
         )
 
     def _log(self) -> str:
@@ -171,7 +194,7 @@ class ContainerRunning:
         if self.exit_fd < 0:
             return
         self.kill()
-        _remove(self._api, self._container)
+        remove(self._api, self._container)
         _remove_volume(self._api, self._spec)
         self._watcher.join(_REMOVE_SECONDS)
         if not self._watcher.is_alive():  # else an engine that hangs: the thread still needs its pipe
@@ -201,10 +224,10 @@ def give_back(api: docker.APIClient, image: str, folder: str, user: str, labels:
             said = api.logs(helper, tail=3).decode("utf-8", "replace").strip()
             raise DockerException(f"files of the run in {folder} could not be given to {user}: {said}")
     finally:
-        _remove(api, helper)
+        remove(api, helper)
 
 
-def _remove(api: docker.APIClient, container: str) -> None:
+def remove(api: docker.APIClient, container: str) -> None:
     """Remove a container; one that is gone, and an engine that is gone, leave it to the next sweep."""
     with suppress(DockerException, *engine.GONE):
         api.remove_container(container, force=True, v=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.runtimes import launch
@@ -9,10 +10,11 @@ from tare.runtimes.base import LaunchSpec, Running, RunRequest, Stack, Unavailab
 from tare.runtimes.process import start_process
 
 
+@dataclass(frozen=True)
 class Host:
     """Starts the worker as a plain process of this machine."""
 
-    name = "host"
+    name: str = "host"
 
     def unavailable(self, stack: Stack) -> Unavailable | None:
         """Return why the stack has no host form here, or None."""

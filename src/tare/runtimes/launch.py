@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from tare.runtimes.base import FILES, RunRequest, Stack, Unavailable
+from tare.runtimes.base import FILES, INSIDE_DATA, INSIDE_OUTPUT, RunRequest, Stack, Unavailable
 
 #: the same text in every runtime; the measuring process's own PATH must not leak into a run
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -40,6 +41,14 @@ def environment(request: RunRequest, output: str) -> dict[str, str]:
 def files(output: str) -> str:
     """Return the folder of test files inside the output folder ``output``."""
     return f"{output}/{FILES}"
+
+
+def folders(request: RunRequest) -> tuple[dict[str, Any], ...]:
+    """Return what is bound into a container: the output, read-write, and the data, if any, read-only."""
+    output = {"source": str(request.output), "target": INSIDE_OUTPUT, "read_only": False}
+    if request.data is None:
+        return (output,)
+    return (output, {"source": str(request.data), "target": INSIDE_DATA, "read_only": True})
 
 
 def streams(output: Path) -> dict[str, str]:

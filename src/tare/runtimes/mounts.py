@@ -7,6 +7,7 @@ of the run: no other process can delete the machine's /dev through it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000  # sched.h
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8  # sys/mount.h, as are the following
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MS_RELATIME = 1 << 21
+MNT_DETACH = 2
 #: flags a remount must repeat, as statvfs(3) tells them (all but ST_RELATIME have the bit of their MS_ name)
 _KEPT = MS_NOSUID | MS_NODEV | MS_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
 
@@ -50,16 +52,39 @@ def enter(root: str, mounts: Sequence[Mapping[str, Any]], user_namespace: bool) 
 
     Raises ``OSError`` naming the call that failed.
     """
+    leave_machine(user_namespace)
+    for mount in mounts:
+        mount_one(mount)
+    os.chroot(root)
+    os.chdir("/")
+
+
+def leave_machine(user_namespace: bool = False) -> None:
+    """Go into a private mount namespace: from here on nothing that is mounted can spread to the machine."""
     if user_namespace:
         _enter_user_namespace()
     else:
         _call("unshare(mount namespace)", _LIBC.unshare, CLONE_NEWNS)
-    # First of all: from here on nothing that is mounted can spread to the machine.
     _mount(None, "/", None, MS_REC | MS_PRIVATE)
-    for mount in mounts:
-        _mount_one(mount)
-    os.chroot(root)
-    os.chdir("/")
+
+
+def hide_unified(point: str = "/sys/fs/cgroup/unified") -> None:
+    """Take the version 2 hierarchy beside those of version 1 away: crun refuses this mixture (systemd's hybrid)."""
+    if os.path.ismount(point):
+        _call(f"unmount {point}", _LIBC.umount2, os.fsencode(point), MNT_DETACH)
+
+
+def mount_overlay(lower: str, upper: str, work: str, target: str) -> None:
+    """Mount an overlay as the engine's driver overlay2 does: a read-only lower folder, a fresh upper one.
+
+    Raises ``OSError``, also where a path has a character that separates an overlay's options.
+    """
+    for path in (lower, upper, work):
+        if set(path) & set(",:\\"):
+            raise OSError(
+                errno.EINVAL, f"an overlay cannot have a comma, colon or backslash in a path: {path}"
+            )
+    _mount("overlay", target, "overlay", 0, f"lowerdir={lower},upperdir={upper},workdir={work}")
 
 
 def _enter_user_namespace() -> None:
@@ -70,7 +95,8 @@ def _enter_user_namespace() -> None:
     _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
-def _mount_one(mount: Mapping[str, Any]) -> None:
+def mount_one(mount: Mapping[str, Any]) -> None:
+    """Mount one entry of a ``plan``; raises ``OSError`` naming the call that failed."""
     target = str(mount["target"])
     if mount["kind"] == "proc":
         _mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -24,9 +24,14 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def start_process(spec: LaunchSpec, prepare: Callable[[], None] | None = None) -> ProcessRunning:
+def start_process(
+    spec: LaunchSpec,
+    prepare: Callable[[], None] | None = None,
+    running: type[ProcessRunning] | None = None,
+) -> ProcessRunning:
     """Start ``spec``; ``prepare`` runs in the child, before it becomes the run's user and changes folder.
 
+    ``running``: the class of what is returned, made from the child, ``spec`` and the time of the request.
     Raises ``LaunchError`` with the step that failed.
     """
     requested_ns = time.monotonic_ns()
@@ -42,7 +47,7 @@ def start_process(spec: LaunchSpec, prepare: Callable[[], None] | None = None) -
         os.close(report_read)
         if report_write >= 0:
             os.close(report_write)
-    return ProcessRunning(popen, spec, requested_ns)
+    return (running or ProcessRunning)(popen, spec, requested_ns)
 
 
 def _spawn(spec: LaunchSpec, prepare: Callable[[], None] | None, report: int) -> subprocess.Popen[bytes]:
