@@ -7,6 +7,7 @@ from typing import Any
 
 from tare.runtimes.base import Unavailable
 from tare.setup import capabilities
+from tare.software.errors import SoftwareError
 from tare.software.locks import StackLock
 from tare.worker import nvidia_smi
 
@@ -21,8 +22,12 @@ OWN_LIMITS = ("sw_power_cap", "sync_boost")
 
 
 def missing_for(lock: StackLock) -> str | None:
-    """Return why a lock's software is of no use on this machine, with the remedy, or None."""
-    if not any(requirement.name.startswith(CUDA_WHEELS) for requirement in lock.wheels().requirements):
+    """Return why a lock's software is of no use on this machine, with the remedy, or None (also for no lock)."""
+    try:
+        needs = any(requirement.name.startswith(CUDA_WHEELS) for requirement in lock.wheels().requirements)
+    except SoftwareError:
+        return None  # whoever uses the lock says what is wrong with it
+    if not needs:
         return None
     gpu = capabilities.detect("gpu")
     return None if gpu.ok else f"{gpu.why}; {gpu.remedy}"

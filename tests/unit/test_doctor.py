@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tare.doctor.__main__ as command
-from tare.doctor import able, cpu, machine, memory, residency, surroundings
+from tare.doctor import able, cpu, gpu, machine, memory, residency, surroundings
 from tare.doctor.machine import Finding, Machine
 from tare.setup.capabilities import NAMES, Capability
 from tare.setup.engine_probe import EngineState
@@ -174,8 +174,6 @@ def having(*names: str) -> Callable[[str], Capability]:
             {".dockerenv": "", "proc/self/mountinfo": "27 1 0:50 / / rw - overlay overlay rw\n"},
             ("warn", "yes (/.dockerenv, overlay root)"),
         ),
-        (able.gpu, {}, ("info", "none: stack torch-cuda is skipped")),
-        (able.gpu, {"proc/driver/nvidia/version": "NVRM version: 570.1\nGCC"}, ("ok", "NVRM version: 570.1")),
     ],
 )
 def test_checks_on_files(
@@ -384,6 +382,64 @@ def test_one_row_for_each_runtime_and_form(tree: Callable[..., Machine]) -> None
         "cold page cache",
         "GPU",
     ]
+
+
+H200 = {
+    "model": "NVIDIA H200",
+    "driver": "550.127",
+    "persistence_mode": "Enabled",
+    "sm_clock_hz": 345e6,
+    "max_sm_clock_hz": 1980e6,
+    "power_limit_watts": 700.0,
+    "utilisation": 0.0,
+    "clock_reasons": "0x1",
+}
+GPU_PARTS = ("persistence mode", "clocks", "load now")
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "none: stack torch-cuda is skipped"),
+        (
+            {"proc/driver/nvidia/version": "NVRM version: 570.1\nGCC"},
+            "the driver is loaded (NVRM version: 570.1), nvidia-smi lists none: stack torch-cuda is skipped",
+        ),
+    ],
+)
+def test_no_gpu(tree: Callable[..., Machine], files: dict[str, str], says: str) -> None:
+    here = tree(files)
+    assert [seen(finding) for finding in gpu.able(here)] == [("info", says)]
+    assert gpu.disturbs(here) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "remedy"), [(("gpu_containers",), "ok", ""), ((), "no", "get gpu_containers")]
+)
+def test_gpus_and_their_toolkit(
+    tree: Callable[..., Machine], names: tuple[str, ...], level: str, remedy: str
+) -> None:
+    gpus, toolkit = gpu.able(tree(gpus=[H200, H200], capability=having(*names)))
+    assert seen(gpus) == ("ok", "NVIDIA H200, driver 550.127; NVIDIA H200, driver 550.127")
+    assert (toolkit.check, toolkit.level, toolkit.remedy) == ("GPU in containers", level, remedy)
+
+
+@pytest.mark.parametrize(
+    ("facts", "levels", "says"),
+    [
+        ({}, "ok ok ok", "345 MHz now, at most 1980 MHz, power limit 700 W"),
+        ({"persistence_mode": "Disabled"}, "warn ok ok", "sudo nvidia-smi -i 1 -pm 1"),
+        ({"persistence_mode": None, "utilisation": None}, "info ok info", "not shown"),
+        ({"clock_reasons": "0x40"}, "ok warn ok", "the hardware slowed the clocks down because of heat"),
+        ({"utilisation": 0.5, "power_limit_watts": None}, "ok ok warn", "power limit not shown"),
+        ({"sm_clock_hz": None}, "ok ok ok", "not shown now, at most 1980 MHz"),
+    ],
+)
+def test_gpu_settings(tree: Callable[..., Machine], facts: dict[str, Any], levels: str, says: str) -> None:
+    found = gpu.disturbs(tree(gpus=[H200, {**H200, **facts}]))
+    assert [finding.check for finding in found] == [f"GPU {n} {part}" for n in (0, 1) for part in GPU_PARTS]
+    assert [finding.level for finding in found] == ["ok"] * 3 + levels.split()
+    assert any(says in f"{finding.value} {finding.remedy}" for finding in found[3:])
 
 
 @pytest.mark.parametrize(

@@ -133,3 +133,42 @@ def test_systemd_starts_the_engine(status: int, waited: int, monkeypatch: pytest
     else:
         engine.start_by_systemd(print)
     assert calls == [["systemctl", "start", "docker"], *["waited"] * waited]
+
+
+NVIDIA_SMI = """echo 'NVIDIA H200, 550.127.08'; echo 'Tesla T4, 550.127.08'"""
+
+
+@pytest.mark.parametrize(
+    ("script", "ok", "why"),
+    [
+        (NVIDIA_SMI, True, "NVIDIA H200 (driver 550.127.08), Tesla T4 (driver 550.127.08)"),
+        (None, False, "no NVIDIA GPU here: nvidia-smi is not installed"),
+        ("true", False, "no NVIDIA GPU here: nvidia-smi lists none"),
+        ("echo No devices were found; exit 6", False, "ended with status 6: No devices were found"),
+    ],
+)
+def test_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, ok: bool, why: str) -> None:
+    if script:
+        program(tmp_path, "nvidia-smi", script)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = capabilities.detect("gpu")
+    assert (found.ok, bool(found.remedy)) == (ok, not ok)
+    assert why in found.why
+
+
+def test_gpus_in_containers_need_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(capabilities, "GPU_SPECIFICATIONS", (str(tmp_path / "nvidia.yaml"),))
+
+    def found() -> Capability:
+        capabilities._detect.cache_clear()
+        return capabilities.detect("gpu_containers")
+
+    assert "no NVIDIA GPU here" in found().why
+    program(tmp_path, "nvidia-smi", NVIDIA_SMI)
+    assert found().why == "the NVIDIA container toolkit is absent: no nvidia-container-runtime-hook"
+    assert found().remedy.startswith("install nvidia-container-toolkit")
+    (tmp_path / "nvidia.yaml").touch()
+    assert found() == Capability("gpu_containers", True, str(tmp_path / "nvidia.yaml"))
+    program(tmp_path, "nvidia-container-runtime-hook", "true")
+    assert found().why == str(tmp_path / "nvidia-container-runtime-hook")

@@ -12,7 +12,12 @@ import pytest
 SRC = Path(__file__).resolve().parents[2] / "src"
 FILES = sorted([*SRC.glob("tare/worker/*.py"), *SRC.glob("tare/workloads/*.py"), SRC / "tare/__init__.py"])
 #: adapters of frameworks, and what they import of theirs
-FRAMEWORK_FILES = {"train_torch.py": {"torch", "numpy"}, "torch_networks.py": {"torch"}}
+FRAMEWORK_FILES = {
+    "train_torch.py": {"torch", "numpy"},
+    "torch_networks.py": {"torch"},
+    "gpu_kernels.py": {"torch"},
+    "gpu_run.py": {"torch"},
+}
 
 
 def imports(path: Path) -> Iterator[str]:

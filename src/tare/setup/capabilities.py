@@ -200,9 +200,9 @@ def _gpu() -> _Answer:
     try:
         found = nvidia_smi.query(nvidia_smi.IDENTITY)
     except nvidia_smi.SmiError as error:
-        return False, f"no NVIDIA GPU can be used: {error}", remedy
+        return False, f"no NVIDIA GPU here: {error}", remedy
     why = ", ".join(f"{gpu['model']} (driver {gpu['driver']})" for gpu in found)
-    return bool(found), why or "no NVIDIA GPU is listed by nvidia-smi", remedy
+    return bool(found), why or "no NVIDIA GPU here: nvidia-smi lists none", remedy
 
 
 def _gpu_containers() -> _Answer:
@@ -212,6 +212,15 @@ def _gpu_containers() -> _Answer:
     found = shutil.which(GPU_HOOK) or next((p for p in GPU_SPECIFICATIONS if Path(p).exists()), None)
     remedy = "install nvidia-container-toolkit (from NVIDIA's package source) and restart the Docker engine"
     return bool(found), found or f"the NVIDIA container toolkit is absent: no {GPU_HOOK}", remedy
+
+
+def _vxlan() -> _Answer:
+    if os.geteuid() != 0:
+        return False, "network namespaces joined by a VXLAN need root", "run it as root"
+    tried = "ip link add type veth && ip link add type vxlan id 1 dstport 8472 dev lo && ip netns list"
+    ok, complaint = _succeeds(["unshare", "--net", "sh", "-c", tried])
+    why = "network namespaces, veth and VXLAN work" if ok else f"a VXLAN cannot be made ({complaint})"
+    return ok, why, "apt-get install iproute2; modprobe vxlan; give this environment CAP_NET_ADMIN"
 
 
 def has_subids(user: str) -> bool:
@@ -261,6 +270,7 @@ _PROBES: dict[str, Callable[[], _Answer]] = {
     "hpc_host": _hpc_host,
     "ordinary_user": _ordinary_user,
     "two_cpus": _two_cpus,
+    "vxlan": _vxlan,
     "gpu": _gpu,
     "gpu_containers": _gpu_containers,
     "native": _native,

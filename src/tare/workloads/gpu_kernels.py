@@ -7,35 +7,17 @@ buffers are made from the seed, so that every runtime works on the same bits.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 import torch
 
 from tare.workloads.declaration import Level
+from tare.workloads.gpu_evidence import Series, gemm_faults
 
 RADIUS = 8  # of the separable convolution, as in study X
 TAPS = 2 * RADIUS + 1
-#: relative to the sum of |products|: root-mean-square error that fp32 stays below, and that TF32 and BF16 exceed
-FP32_ERROR = 2.0**-20
-ERRORS = {"fp32": FP32_ERROR, "tf32": 2.0**-11, "bf16": 2.0**-9}
 CONVOLUTION_ERROR = 1e-5  # of the sum of |products|: fp32 over 34 taps stays far below, TF32 does not
 BINS_LIMIT = 2**23  # expected values in a bin: counts in fp32 are exact below 2^24
-
-
-class Series(NamedTuple):
-    """One number: ``calls`` calls of ``call(index)`` make a sample.
-
-    ``work`` of one call in ``unit`` × s; 0: the number is the time of one call. ``before`` runs once, ``faults``
-    after the last sample; neither is timed.
-    """
-
-    metric: str
-    unit: str
-    work: float
-    calls: int
-    call: Callable[[int], Any]
-    before: Callable[[], Any]
-    faults: Callable[[], List[str]]
 
 
 class Device(NamedTuple):
@@ -138,21 +120,6 @@ def gemm_error(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, generator: tor
         found = c[rows, first : first + 1024].double()
         squares += float((((found - chosen @ part) / scale) ** 2).sum())
     return math.sqrt(squares / (len(rows) * b.shape[1]))
-
-
-def gemm_faults(precision: str, error: float) -> List[str]:
-    """Return what is wrong with a product of this error: too large, or too small for the precision asked for."""
-    if not error <= ERRORS[precision]:
-        return [
-            "GEMM: error %.3g, limit for %s %.3g: the product is wrong or was made with fewer bits; "
-            "look at the GPU's memory errors (nvidia-smi -q -d ECC)" % (error, precision, ERRORS[precision])
-        ]
-    if precision != "fp32" and error < FP32_ERROR:
-        return [
-            "GEMM: error %.3g is that of fp32: %s was not used; it needs a GPU of compute capability 8.0"
-            % (error, precision)
-        ]
-    return []
 
 
 def convolution(device: Device, generator: torch.Generator, n: int) -> List[Series]:

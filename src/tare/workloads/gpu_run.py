@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import statistics
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -21,26 +20,16 @@ from tare.worker import nvidia_smi
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import gpu_kernels
-from tare.workloads.gpu_kernels import Device, Series
+from tare.workloads.gpu_evidence import Sample, Series, clock_faults, ecc_faults, peak_faults, rows
+from tare.workloads.gpu_kernels import Device
 
 WARM_UP, SAMPLES = 5, 30
-CLOCKS_DIFFER = 1.02  # events may exceed the host's clock by this factor, …
-CLOCKS_DIFFER_SECONDS = 20e-6  # … and by this many seconds
-PEAK_EXCESS = 1.05  # what a bandwidth may exceed the memory's by: clocks are rounded
-
 #: nvidia-smi as a function of the fields wanted: state by state, or settings
 Smi = Callable[..., List[Dict[str, Any]]]
 
 
 class GpuError(RuntimeError):
     """No GPU can be used here; the message says why and what to do."""
-
-
-class Sample(NamedTuple):
-    """Seconds of one sample by the host's clock and, on a GPU, between two events."""
-
-    host: float
-    events: Optional[float]
 
 
 class GpuRun(Task):
@@ -103,11 +92,11 @@ class GpuRun(Task):
 
     def samples(self) -> List[Dict[str, Any]]:
         """Return the numbers: the first sample of each series as phase ``first``, the others ``steady``."""
-        rows = []
+        found = []
         for one in self.series:
-            rows += _rows(one, "first", [self.warm[one.metric]])
-            rows += _rows(one, "steady", self.found[one.metric])
-        return rows
+            found += rows(one, "first", [self.warm[one.metric]])
+            found += rows(one, "steady", self.found[one.metric])
+        return found
 
     def check(self) -> Check:
         """Return whether every result was right, both clocks agree and no bandwidth exceeds the memory's."""
@@ -204,56 +193,3 @@ def memory_peak(smi: Smi, device: torch.device) -> Optional[float]:
     width = getattr(torch.cuda.get_device_properties(device), "memory_bus_width", None)
     clock = first(smi, nvidia_smi.SETTINGS).get("max_memory_clock_hz")
     return 2.0 * clock * width / 8 if clock and width else None
-
-
-def clock_faults(metric: str, found: List[Sample]) -> List[str]:
-    """Return a reason when a time is not above 0, or the events' time exceeds the host's around it."""
-    for sample in found:
-        if sample.host <= 0 or (sample.events is not None and sample.events <= 0):
-            return ["%s: a sample lasted %s s (by events %s): nothing was measured" % (metric, *sample)]
-        limit = sample.host * CLOCKS_DIFFER + CLOCKS_DIFFER_SECONDS
-        if sample.events is not None and sample.events > limit:
-            return [
-                "%s: CUDA events say %.6g s, the host's clock around them %.6g s: one clock is wrong"
-                % (metric, sample.events, sample.host)
-            ]
-    return []
-
-
-def peak_faults(one: Series, found: List[Sample], peak: Optional[float]) -> List[str]:
-    """Return a reason when a bandwidth exceeds what the GPU's memory can do: caches or nothing were measured."""
-    if one.unit != "B/s" or peak is None:
-        return []
-    rate = one.work * one.calls / statistics.median(sample.host for sample in found)
-    if rate <= peak * PEAK_EXCESS:
-        return []
-    return [
-        "%s: %.3g B/s is more than the GPU's memory can do (%.3g B/s): its cache was measured; use a larger level"
-        % (one.metric, rate, peak)
-    ]
-
-
-def ecc_faults(before: Dict[str, Any], after: Dict[str, Any]) -> List[str]:
-    """Return a reason when the GPU counted uncorrected memory errors during the run."""
-    first_count, last_count = (state.get("uncorrected_ecc_errors") for state in (before, after))
-    if first_count is None or last_count is None or last_count <= first_count:
-        return []
-    return ["GPU memory: %d uncorrected errors during the run; replace the GPU" % (last_count - first_count)]
-
-
-def _rows(one: Series, phase: str, found: List[Sample]) -> List[Dict[str, Any]]:
-    times = {one.metric: [sample.host for sample in found]}
-    if all(sample.events is not None for sample in found):
-        times[one.metric + "_by_events"] = [sample.events or 0.0 for sample in found]
-    return [
-        {
-            "metric": metric,
-            "phase": phase,
-            "epoch": None,
-            "index": index,
-            "unit": one.unit,
-            "value": one.work * one.calls / each if one.work else each / one.calls,
-        }
-        for metric, seconds in times.items()
-        for index, each in enumerate(seconds)
-    ]
