@@ -10,7 +10,7 @@ from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import native
 from tare.workloads.declaration import Factor, Metric, Workload
-from tare.workloads.samples import steady, time_reasons
+from tare.workloads.samples import rates, steady, time_reasons
 
 PROGRAM = "memory"
 ROUNDS = 10
@@ -19,7 +19,7 @@ DEFAULT_BYTES = 128 << 20
 MEMORY_SHARE = 0.5
 #: faults beyond the pages touched (stack, heap, the clock's page), as a share and at least so many
 SURPLUS_SHARE, SURPLUS_FAULTS = 0.001, 16
-#: size of a huge page where the kernel does not tell one
+#: the usual size of a huge page
 HUGE_BYTES = 2 << 20
 
 WORKLOADS = (
@@ -32,7 +32,7 @@ WORKLOADS = (
             "bytes": Factor(DEFAULT_BYTES, (), "size of the memory touched and forked; a multiple of 2 MiB"),
         },
         metrics=(
-            Metric("page_fault_rate", "steady", "fault/s", False, "page faults, 4 KiB pages"),
+            Metric("page_fault_rate", "steady", "fault/s", False, "page faults (base pages)"),
             Metric(
                 "first_touch", "steady", "B/s", False, "first touch, huge pages as configured", optional=True
             ),
@@ -68,8 +68,8 @@ class Memory(Task):
 
     def __init__(self, request: Request) -> None:
         self.request, self.bytes = request, int(request.factors["bytes"])
-        self.huge_bytes = huge_page_bytes()
-        check_size(self.bytes, self.huge_bytes, request.memory_bytes)
+        check_size(self.bytes, request.memory_bytes)
+        self.huge_bytes = huge_page_bytes(self.bytes)
         self.program = native.software(PROGRAM, request)
         self.enabled: Optional[str] = huge_pages()["enabled"]
         self.result: Dict[str, Any] = {}
@@ -84,14 +84,12 @@ class Memory(Task):
         """Return rates and times, a sample a round; of first touches only those whose page size is the expected one."""
         pages = self.bytes // self.result["page_bytes"]
         base, found = self._touched("touch_base"), []
-        found += steady("page_fault_rate", "fault/s", [pages / seconds for seconds in base.seconds])
+        found += steady("page_fault_rate", "fault/s", rates(pages, base.seconds))
         for metric, series in (("first_touch", "touch_default"), ("first_touch_huge", "touch_huge")):
             touched = self._touched(series)
             if self._page_bytes(touched) == self._expected(series):
-                found += steady(metric, "B/s", [self.bytes / seconds for seconds in touched.seconds])
-        found += steady(
-            "unmap_rate", "page/s", [pages / seconds for seconds in self.result["unmap_base"]["seconds"]]
-        )
+                found += steady(metric, "B/s", rates(self.bytes, touched.seconds))
+        found += steady("unmap_rate", "page/s", rates(pages, self.result["unmap_base"]["seconds"]))
         return found + steady("fork_seconds", "s", self.result["fork_base"]["seconds"])
 
     def check(self) -> Check:
@@ -129,10 +127,10 @@ class Memory(Task):
         return self.huge_bytes if huge else int(self.result["page_bytes"])
 
 
-def check_size(size: int, huge_bytes: int, memory_bytes: int) -> None:
-    """Raise ``SizeError`` for a size that is no multiple of a huge page, or needs more memory than there is."""
-    if size % huge_bytes:
-        raise SizeError("bytes: %d is no multiple of a huge page (%d bytes); choose one" % (size, huge_bytes))
+def check_size(size: int, memory_bytes: int) -> None:
+    """Raise ``SizeError`` for a size that is no multiple of 2 MiB, or needs more memory than there is."""
+    if size % HUGE_BYTES:
+        raise SizeError("bytes: %d is no multiple of %d (2 MiB); choose one" % (size, HUGE_BYTES))
     if size > MEMORY_SHARE * memory_bytes:
         raise SizeError(
             "bytes: %d is more than half of the %d bytes this run may use; choose less, or raise the memory limit"
@@ -140,10 +138,15 @@ def check_size(size: int, huge_bytes: int, memory_bytes: int) -> None:
         )
 
 
-def huge_page_bytes(path: str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") -> int:
-    """Return the size of a transparent huge page, 2 MiB where the kernel has none."""
+def huge_page_bytes(size: int, path: str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") -> int:
+    """Return the size of the transparent huge pages that ``size`` bytes can be made of.
+
+    2 MiB where the kernel has none, or where one is larger than fits (512 MiB with base pages of 64 KiB): no region
+    is then found to be made of them, and there is no number for huge pages.
+    """
     text = (read_text(path) or "").strip()
-    return int(text) if text.isdigit() else HUGE_BYTES
+    told = int(text) if text.isdigit() else HUGE_BYTES
+    return HUGE_BYTES if size % told else told
 
 
 def page_bytes(faults: Sequence[int], size: int, kinds: Sequence[int]) -> Optional[int]:

@@ -18,6 +18,11 @@ def steady(metric: str, unit: str, values: Sequence[float]) -> List[Dict[str, An
     ]
 
 
+def rates(amount: float, seconds: Sequence[float]) -> List[float]:
+    """Return amount ÷ seconds; a time of 0 gives none (``time_reasons`` refuses it)."""
+    return [amount / value for value in seconds if value > 0]
+
+
 def time_reasons(
     name: str, seconds: Sequence[float], expected: int, operations: int, tick: float
 ) -> List[str]:

@@ -100,6 +100,35 @@ static void print(const struct series series[COUNT], double fetched, uint64_t ti
     json_end();
 }
 
+static struct series *series_new(const struct tree *tree, int64_t rounds)
+{
+    struct series *series = calloc(COUNT, sizeof *series);
+    if (series == NULL)
+        fail("no memory for the times");
+    for (int i = 0; i < COUNT; i++) {
+        series[i].seconds = calloc((size_t)(tree_folders(tree) * rounds), sizeof(double));
+        if (series[i].seconds == NULL)
+            fail("no memory for %lld rounds", (long long)rounds);
+    }
+    return series;
+}
+
+static void measure(const struct tree *tree, int64_t rounds)
+{
+    uint64_t tick_ns = clock_granularity_ns();
+    int cpu = threads_cpu(0);
+    double fetched = 0;
+    int64_t *order = shuffled(tree->files, tree->seed);
+    struct series *series = series_new(tree, rounds);
+    threads_pin(cpu);
+    run_round(tree, order, series); /* warms up: its times are overwritten */
+    for (int i = 0; i < COUNT; i++)
+        series[i].count = 0;
+    for (int64_t round = 0; round < rounds; round++)
+        fetched += run_round(tree, order, series);
+    print(series, fetched, tick_ns, cpu);
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = NULL;
@@ -118,22 +147,6 @@ int main(int argc, char **argv)
     if (chdir(folder) != 0)
         fail("--folder: %s cannot be entered: %s", folder, strerror(errno));
     struct tree tree = tree_new(files, per_folder, (size_t)bytes, (uint64_t)seed);
-    struct series series[COUNT];
-    for (int i = 0; i < COUNT; i++) {
-        series[i] = (struct series){calloc((size_t)(tree_folders(&tree) * rounds), sizeof(double)), 0};
-        if (series[i].seconds == NULL)
-            fail("no memory for %lld rounds", (long long)rounds);
-    }
-    uint64_t tick_ns = clock_granularity_ns();
-    int cpu = threads_cpu(0);
-    threads_pin(cpu);
-    int64_t *order = shuffled(files, (uint64_t)seed);
-    double fetched = 0;
-    run_round(&tree, order, series); /* warms up */
-    for (int i = 0; i < COUNT; i++)
-        series[i].count = 0;
-    for (int64_t round = 0; round < rounds; round++)
-        fetched += run_round(&tree, order, series);
-    print(series, fetched, tick_ns, cpu);
+    measure(&tree, rounds);
     return 0;
 }
