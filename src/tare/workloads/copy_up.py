@@ -149,7 +149,7 @@ class CopyUp(Task):
         """Return whether the file was read before, whole and written; what was copied is a fact, no fault."""
         reasons = evidence.zero_reasons(min(self.times_ns))
         if self.resident is not None:
-            reasons += evidence.cached_reasons(self.resident, self.resident, None, FILE_BYTES)
+            reasons += evidence.cached_reasons(self.resident, 1.0, None, FILE_BYTES)
         reasons += written_file.sparse_reasons(self.path, FILE_BYTES)
         mount = mount_of(os.path.realpath(self.path), read_mounts())
         facts = {
@@ -161,9 +161,9 @@ class CopyUp(Task):
         }
         if not self.layered:
             os.unlink(self.path)
-        return Check(list(dict.fromkeys(reasons)), facts)
+        return Check(reasons, facts)
 
 
 def set_up(request: Request) -> CopyUp:
-    """Return the run that ``request`` names; raises ``CopyUpError``, ``TestFileError``."""
+    """Return the run that ``request`` names; raises ``CopyUpError``, ``WrittenFileError``."""
     return CopyUp(request)

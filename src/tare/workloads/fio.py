@@ -185,5 +185,5 @@ class Fio(Task):
 
 
 def set_up(request: Request) -> Fio:
-    """Return the run that ``request`` names, its test file written; raises ``TestFileError``, ``ToolError``."""
+    """Return the run that ``request`` names, its test file written; raises ``WrittenFileError``, ``ToolError``."""
     return Fio(request)

@@ -220,7 +220,7 @@ class IoPing(Task):
 
 
 def set_up(request: Request) -> IoPing:
-    """Return the run that ``request`` names, its test file written; raises ``TestFileError``, ``ToolError``."""
+    """Return the run that ``request`` names, its test file written; raises ``WrittenFileError``, ``ToolError``."""
     return IoPing(request)
 
 

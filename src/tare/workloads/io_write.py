@@ -123,5 +123,5 @@ def device_write_bytes(path: str = "/proc/self/io") -> Optional[int]:
 
 
 def set_up(request: Request) -> IoWrite:
-    """Return the run that ``request`` names; raises ``TestFileError`` where nothing can be written."""
+    """Return the run that ``request`` names; raises ``WrittenFileError`` where nothing can be written."""
     return IoWrite(request)

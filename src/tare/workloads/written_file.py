@@ -17,30 +17,30 @@ _MEMORY_MAGIC = {0x01021994: "tmpfs", 0x858458F6: "ramfs", 0x958458F6: "hugetlbf
 _BLOCK_BYTES = 16 * MIB
 
 
-class TestFileError(RuntimeError):
+class WrittenFileError(RuntimeError):
     """No test file can be had here; the message names the folder, what is needed and the fix."""
 
 
 def require_disk(folder: str, size: int, magic: Optional[int] = None) -> None:
-    """Raise ``TestFileError`` where ``folder`` is memory, cannot be written, or lacks room for ``size`` bytes.
+    """Raise ``WrittenFileError`` where ``folder`` is memory, cannot be written, or lacks room for ``size`` bytes.
 
     ``magic``: the file system's type as statfs(2) tells it, asked of the kernel by default.
     """
     memory = _MEMORY_MAGIC.get(file_system_magic(folder) if magic is None else magic)
     if memory:
-        raise TestFileError(
+        raise WrittenFileError(
             "%s lies on %s, which is memory, no disk; allowed: a file system on a device: put it on a disk"
             % (folder, memory)
         )
     if not os.access(folder, os.W_OK):
-        raise TestFileError(
+        raise WrittenFileError(
             "%s cannot be written by this run (read-only or not its own); choose another location: "
             "bind and volume can be written in every runtime" % folder
         )
     told = os.statvfs(folder)
     free = told.f_frsize * told.f_bavail
     if free < size + SPARE_BYTES:
-        raise TestFileError(
+        raise WrittenFileError(
             "%s: %d MiB free, a test file of %d MiB needs %d MiB; free some space or choose a smaller size"
             % (folder, free // MIB, size // MIB, (size + SPARE_BYTES) // MIB)
         )
