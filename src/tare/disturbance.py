@@ -36,6 +36,30 @@ def grown(ready: Counters, end: Counters) -> dict[str, float | None]:
     return {name: window.grown(name) for name in end}
 
 
+def joined(ready: Counters, end: Counters, peer: Counters) -> dict[str, float | None]:
+    """Return ``end`` as if what a run's peer used (``peer``: growth of its counters) were the run's own.
+
+    The peer's window holds the run's and little more, in which it waits: its CPU time is not other processes'. Nor
+    is the kernel's work on packets (soft interrupts): where the kernel charges it to the process that it interrupts,
+    it counts twice here, and other processes may use that much more unseen. A peer that was throttled throttled the
+    run; both may be in one group, so that the larger of both counts.
+    """
+    window = _Window(ready, end, 0.0, 0)
+    own, softirq, theirs = (
+        end.get("own_cpu_seconds"),
+        window.grown("softirq_seconds"),
+        peer.get("own_cpu_seconds"),
+    )
+    merged: dict[str, float | None] = dict(end)
+    merged["own_cpu_seconds"] = None if own is None or theirs is None else own + theirs + (softirq or 0.0)
+    throttled = [
+        one for one in (window.grown("throttled_seconds"), peer.get("throttled_seconds")) if one is not None
+    ]
+    before = ready.get("throttled_seconds") or 0.0
+    merged["throttled_seconds"] = before + max(throttled) if throttled else None
+    return merged
+
+
 class _Window:
     """The growth of counters between two readings."""
 

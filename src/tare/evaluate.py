@@ -9,33 +9,43 @@ from typing import Any
 
 from tare import backing, fingerprint, gpu
 from tare.cache_level import CacheLevel
-from tare.disturbance import grown, judge
+from tare.disturbance import grown, joined, judge
 from tare.events import NANOSECOND, EventError, Events, Sample, read_events
 from tare.ground import BlockRequest, Ground
-from tare.run import Ended, tail
+from tare.peer import Peer
+from tare.run import Ended, exit_reasons
 from tare.workloads.declaration import Workload
 
 
 def evaluate(
-    request: BlockRequest, ground: Ground, ended: Ended, folder: Path, cache: CacheLevel
+    request: BlockRequest,
+    ground: Ground,
+    ended: Ended,
+    folder: Path,
+    cache: CacheLevel,
+    peer: Peer | None = None,
 ) -> dict[str, Any]:
-    """Return what the run adds to its row: status, reasons, flags, times (seconds), samples, fingerprint."""
-    reasons = _exit_reasons(ended, folder)
+    """Return what the run adds to its row: status, reasons, flags, times (seconds), samples, fingerprint.
+
+    A run whose ``peer`` did not do its part is none; its times and CPU seconds are its own, without the peer's.
+    """
+    reasons = exit_reasons(ended, folder)
     try:
         events = read_events(folder / "events.jsonl")
         event_reasons = events.reasons()
     except EventError as error:
         events, event_reasons = Events(), [str(error)]
-    assembled = _fingerprint(ground, ended, events)
+    assembled = _fingerprint(ground, ended, events, peer)
     if events.fingerprint:
         event_reasons = [*event_reasons, *backing.reasons(request.spec, assembled["launch"]["backing"])]
+    if peer is not None:
+        event_reasons = [*event_reasons, *peer.reasons]
+    failed = bool(reasons or events.error or events.end is None or (peer and peer.failed))
     # A worker that says it failed is the better reason; a bad exit without one stands for itself.
-    status = (
-        "failed" if reasons or events.error or events.end is None else ("invalid" if event_reasons else "ok")
-    )
+    status = "failed" if failed else ("invalid" if event_reasons else "ok")
     outcome, end = ended.outcome, events.end or {}
     total = (outcome.exited_ns - outcome.requested_ns) * NANOSECOND
-    flags = _flags(request, events, cache) if status == "ok" else []
+    flags = _flags(request, events, cache, peer) if status == "ok" else []
     samples = _samples(request.spec, events, outcome.requested_ns, total) if status == "ok" else []
     return {
         "status": status,
@@ -53,7 +63,7 @@ def evaluate(
     }
 
 
-def _fingerprint(ground: Ground, ended: Ended, events: Events) -> dict[str, Any]:
+def _fingerprint(ground: Ground, ended: Ended, events: Events, peer: Peer | None) -> dict[str, Any]:
     """Return the fingerprint and, beside it, what the kernel counted between `ready` and `end`: swap, faults, …"""
     assembled = fingerprint.assemble(
         node=ground.node,
@@ -64,33 +74,21 @@ def _fingerprint(ground: Ground, ended: Ended, events: Events) -> dict[str, Any]
         stack=ground.stack,
         data_sha256=ground.data_facts.get("sha256"),
     )
-    return {**assembled, "counters": grown(events.ready_counters, (events.end or {}).get("counters") or {})}
+    counted = grown(events.ready_counters, (events.end or {}).get("counters") or {})
+    return {**assembled, "counters": counted, **({"peer": peer.facts()} if peer else {})}
 
 
-def _exit_reasons(ended: Ended, folder: Path) -> list[str]:
-    outcome = ended.outcome
-    reasons = []
-    if ended.timed_out:
-        reasons.append("time-out: the run was ended by Tare (run_timeout_seconds)")
-    if outcome.oom_killed:
-        reasons.append("out of memory: the kernel killed the run")
-    if outcome.exit_code != 0 or outcome.detail:
-        said = tail(folder / "stderr.txt")
-        reasons.append(
-            f"exit status {outcome.exit_code}"
-            + (f" ({outcome.detail})" if outcome.detail else "")
-            + (f"; last words: {said}" if said else "")
-        )
-    return reasons
-
-
-def _flags(request: BlockRequest, events: Events, cache: CacheLevel) -> list[str]:
+def _flags(request: BlockRequest, events: Events, cache: CacheLevel, peer: Peer | None) -> list[str]:
     assert events.end is not None
     assert events.ready_ns is not None
     elapsed = (int(events.end["ns"]) - events.ready_ns) * NANOSECOND
+    ended = events.end.get("counters") or {}
+    if peer is not None and peer.events.end is not None:
+        of_peer = grown(peer.events.ready_counters, peer.events.end.get("counters") or {})
+        ended = joined(events.ready_counters, ended, of_peer)
     disturbed = judge(
         events.ready_counters,
-        events.end.get("counters") or {},
+        ended,
         elapsed,
         os.cpu_count() or 1,
         request.disturbance,

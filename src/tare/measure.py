@@ -12,19 +12,19 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tare import machine_lock, progress, records, runtimes, sweep
+from tare import machine_lock, peer, progress, records, runtimes, sweep
 from tare.cache_level import CacheLevel
 from tare.evaluate import evaluate
 from tare.ground import BlockRequest, Ground, environment, refusal, survey, worker_request
 from tare.order import Slot, slots
-from tare.run import WORKFLOW_VARIABLE, WorkflowGoneError, execute, open_workflow, prepare_folder
+from tare.run import WORKFLOW_VARIABLE, Ended, WorkflowGoneError, execute, open_workflow, prepare_folder
 from tare.runtimes.base import RunRequest
 from tare.software.safe_delete import remove_tree
 
@@ -142,9 +142,28 @@ def _base(request: BlockRequest, runtime: str) -> str:
 
 
 def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]:
+    """Return what the run adds to its row; nothing of it stays, except what was said where it gave no number."""
+    launch = _launch(block, run_id)
+    kept = block.logs / f"{attempt}-{slot.position}-{slot.runtime}"
+    try:
+        values = _outcome(block, slot, launch)
+        if values["status"] not in ("ok", "skipped"):
+            _keep(launch, kept)
+        return values
+    except WorkflowGoneError:
+        raise
+    except Exception:
+        _keep(launch, kept)
+        raise
+    finally:
+        remove_tree(launch.output)
+        remove_tree(peer.of(launch).output)
+
+
+def _launch(block: _Block, run_id: str) -> RunRequest:
     request, ground = block.request, block.ground
     owner = sweep.owner_id()
-    launch = RunRequest(
+    return RunRequest(
         run_id=run_id,
         study=request.study,
         stack=ground.stack,
@@ -157,36 +176,44 @@ def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]
         owner=owner,
         location=request.location,
         gpus=request.spec.gpu,
+        role=peer.CLIENT if request.spec.peer else None,
     )
+
+
+def _outcome(block: _Block, slot: Slot, launch: RunRequest) -> dict[str, Any]:
+    """Return what came of one run, which a peer serves where the workload has one."""
+    request, ground = block.request, block.ground
     runtime = runtimes.get(slot.runtime, request.variants)
-    body = worker_request(request, ground, run_id, runtime.specify(launch))
-    prepare_folder(launch, request.wheel, body, ground.native)
+    spec = runtime.specify(launch)
+    body = worker_request(request, ground, launch.run_id, spec)
     cache = CacheLevel(request, ground, first=slot.position == 0)
-    kept = block.logs / f"{attempt}-{slot.position}-{slot.runtime}"
+    limits: dict[str, Any] = {"timeout_seconds": request.timeout_seconds, "workflow_fd": block.workflow}
+
+    def start(given: Mapping[str, Any] | None) -> Ended:
+        prepare_folder(launch, request.wheel, {**body, "peer": given}, ground.native)
+        return execute(runtime, launch, handshake=request.spec.cached, on_ready=cache.set, **limits)
+
+    if not request.spec.peer:
+        return evaluate(request, ground, start(None), launch.output, cache)
+    if lonely := peer.unreachable(spec):
+        return {"status": "skipped", "reasons": [lonely]}
     try:
-        ended = execute(
-            runtime,
-            launch,
-            handshake=request.spec.cached,
-            on_ready=cache.set,
-            timeout_seconds=request.timeout_seconds,
-            workflow_fd=block.workflow,
+        ended, served = peer.serve(
+            runtime, peer.of(launch), body, request.wheel, ground.native, start, **limits
         )
-        values = evaluate(request, ground, ended, launch.output, cache)
-        if values["status"] != "ok":
-            _keep_output(launch.output, kept)
-        return values
-    except WorkflowGoneError:
-        raise
-    except Exception:
-        _keep_output(launch.output, kept)
-        raise
-    finally:
-        remove_tree(launch.output)
+    except peer.PeerError as error:
+        return {"status": "failed", "reasons": [str(error)]}
+    return evaluate(request, ground, ended, launch.output, cache, served)
+
+
+def _keep(launch: RunRequest, target: Path) -> None:
+    """Keep what a run that gave no number printed, and its peer: it is the evidence for its reason."""
+    _keep_output(launch.output, target)
+    if peer.of(launch).output.is_dir():
+        _keep_output(peer.of(launch).output, target / "peer")
 
 
 def _keep_output(folder: Path, target: Path) -> None:
-    """Keep what a run that gave no number printed: it is the evidence for its reason."""
     target.mkdir(parents=True, exist_ok=True)
     for name in KEPT:
         if (folder / name).is_file():

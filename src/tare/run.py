@@ -142,6 +142,24 @@ def open_workflow(pid_text: str | None) -> int | None:
         raise WorkflowGoneError("the workflow that asked for this measurement has died") from None
 
 
+def exit_reasons(ended: Ended, folder: Path) -> list[str]:
+    """Return what is bad about the end of a run: time-out, memory, status, with its last words from ``folder``."""
+    outcome = ended.outcome
+    reasons = []
+    if ended.timed_out:
+        reasons.append("time-out: the run was ended by Tare (run_timeout_seconds)")
+    if outcome.oom_killed:
+        reasons.append("out of memory: the kernel killed the run")
+    if outcome.exit_code != 0 or outcome.detail:
+        said = tail(folder / "stderr.txt")
+        reasons.append(
+            f"exit status {outcome.exit_code}"
+            + (f" ({outcome.detail})" if outcome.detail else "")
+            + (f"; last words: {said}" if said else "")
+        )
+    return reasons
+
+
 def tail(path: Path, characters: int = 600) -> str:
     """Return the last characters of a text file on one line; empty when there is none."""
     with suppress(OSError):

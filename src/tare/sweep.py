@@ -1,4 +1,5 @@
-"""Removing what dead measuring processes left: containers and volumes by label, processes by environment.
+"""Removing what dead measuring processes left: containers and volumes by label, processes by environment, network
+namespaces by name.
 
 Called with the machine lock held, before a block. What belongs to a living owner, to another host or to
 nobody that can be told is never touched.
@@ -14,7 +15,7 @@ from docker.errors import APIError, DockerException, NotFound
 
 from tare import processes
 from tare.identity import is_dead, owner_id
-from tare.runtimes import engine
+from tare.runtimes import engine, overlay_network
 from tare.runtimes.base import INSIDE_OUTPUT, LABEL, LABEL_GIVE_BACK, LABEL_OWNER, LABEL_RUN
 from tare.runtimes.container_run import give_back
 from tare.setup import engine_probe
@@ -30,7 +31,7 @@ class SweepError(OSError):
 
 
 def sweep() -> list[str]:
-    """Remove the containers and volumes and kill the processes of dead owners; return what was removed, a text for each.
+    """Remove containers, volumes, processes and networks of dead owners; return what was removed, a text for each.
 
     Raises ``SweepError`` for a leftover that stays. Without an engine that answers, only processes are looked at.
     """
@@ -38,7 +39,7 @@ def sweep() -> list[str]:
     if engine_probe.probe().answers:
         api = engine.api()
         removed = _sweep_containers(api) + _sweep_volumes(api)
-    return removed + _sweep_processes()
+    return removed + _sweep_processes() + _sweep_networks()
 
 
 def _sweep_containers(api: docker.APIClient) -> list[str]:
@@ -118,3 +119,12 @@ def _sweep_processes() -> list[str]:
             f"a process left by a dead run cannot be ended: {error}; end it and try again"
         ) from None
     return [f"process {pid} of run {names.get(pid, '?')}" for pid in killed]
+
+
+def _sweep_networks() -> list[str]:
+    try:
+        return overlay_network.sweep()
+    except overlay_network.NetworkError as error:
+        raise SweepError(
+            f"a network namespace left by a dead run cannot be removed: {error}; remove it with that command"
+        ) from None

@@ -150,7 +150,17 @@ class Scripted:
     def specify(self, request: RunRequest) -> LaunchSpec:
         folder = str(request.output)
         data = None if request.data is None else str(request.data)
-        return LaunchSpec(self.name, "process", ("worker",), dict(request.environment), folder, folder, data)
+        return LaunchSpec(
+            self.name,
+            "process",
+            ("worker",),
+            dict(request.environment),
+            folder,
+            folder,
+            data,
+            f"{folder}/files",
+            "loopback",
+        )
 
     def start(self, spec: LaunchSpec) -> _Running:
         self.requests.append(

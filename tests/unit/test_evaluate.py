@@ -42,7 +42,9 @@ class Judge:
         if content is not None:
             (self.folder / "events.jsonl").write_text(content)
         (self.folder / "stderr.txt").write_text(stderr)
-        spec = LaunchSpec("host", "process", (), {}, str(self.folder), str(self.folder), None)
+        spec = LaunchSpec(
+            "host", "process", (), {}, str(self.folder), str(self.folder), None, str(self.folder), "loopback"
+        )
         ended = Ended(outcome, spec, timed_out)
         return module.evaluate(self.request, self.ground, ended, self.folder, self.cache)
 

@@ -56,7 +56,9 @@ class Shell:
         return None
 
     def specify(self, request: RunRequest) -> LaunchSpec:
-        return LaunchSpec("shell", "process", (), {}, str(request.output), str(request.output), None)
+        return LaunchSpec(
+            "shell", "process", (), {}, *[str(request.output)] * 2, None, str(request.output), "loopback"
+        )
 
     def start(self, spec: LaunchSpec) -> Child:
         self.started.append(Child(self.command, Path(spec.cwd)))

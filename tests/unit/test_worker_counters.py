@@ -14,6 +14,7 @@ def test_cpu_times_sum_without_guests() -> None:
         "busy_seconds": 1.6,
         "idle_seconds": 40.5,
         "steal_seconds": 0.1,
+        "softirq_seconds": 0.04,
     }
 
 

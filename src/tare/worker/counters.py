@@ -36,7 +36,10 @@ def counters(root: str = "/") -> Dict[str, Number]:
 
 
 def cpu_times(stat: str, ticks: Optional[int] = None) -> Dict[str, Number]:
-    """Return machine-wide busy, idle and stolen seconds from /proc/stat; guests are part of user time already."""
+    """Return machine-wide busy, idle, stolen and soft interrupt seconds (a part of busy) from /proc/stat.
+
+    Guests are part of user time already.
+    """
     per_second = ticks or os.sysconf("SC_CLK_TCK")
     for line in stat.splitlines():
         fields = line.split()
@@ -46,8 +49,9 @@ def cpu_times(stat: str, ticks: Optional[int] = None) -> Dict[str, Number]:
                 "busy_seconds": (user + nice + system + irq + softirq) / per_second,
                 "idle_seconds": (idle + iowait) / per_second,
                 "steal_seconds": steal / per_second,
+                "softirq_seconds": softirq / per_second,
             }
-    return {"busy_seconds": None, "idle_seconds": None, "steal_seconds": None}
+    return dict.fromkeys(("busy_seconds", "idle_seconds", "steal_seconds", "softirq_seconds"))
 
 
 def swap_pages(vmstat: str) -> Dict[str, Number]:
