@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from tare import config as tare_config
 from tare import harness
+from tare.software.workflow import get_base
 from tare.software.workflow import get_native_sources as native_sources
 from tare.software.workflow import get_programs
 from tare.software.workflow import get_recipe_files as recipe_files

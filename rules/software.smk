@@ -56,7 +56,7 @@ rule build_base:
 
 rule build_image:
     input:
-        "results/software/base/base.json",
+        lambda wildcards: get_base(lock_of(wildcards)),
         "results/software/{stack}/debs.json",
         "results/software/{stack}/wheels.json",
         locks=lambda wildcards: multiext(

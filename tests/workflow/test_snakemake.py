@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_a_study_without_docker_and_chroot_builds_no_image(checkout: Checkout) -
     jobs = checkout.would_run("--configfile", HOST)
     assert jobs["measure_block"] == 2
     assert not {"build_image", "build_base", "extract_rootfs", "prepare_data"} & set(jobs)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_gpu_cells_cost_nothing_where_there_is_no_gpu(
+    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\n" + ("echo NVIDIA L4, 550.1\n" if there else "exit 9\n"))
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    jobs = checkout.would_run("--configfile", str(ROOT / "config/presets/gpu.yaml"))
+    assert ("build_base" in jobs) is there
+    assert jobs["build_image"] == jobs["fetch_wheels"] == 1
+    assert jobs["measure_block"] == 12 * 8
 
 
 def test_a_bad_config_is_one_clear_error(checkout: Checkout) -> None:

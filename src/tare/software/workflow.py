@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare import __version__
+from tare import __version__, gpu
 from tare.software import native
-from tare.software.recipe import CONTAINERS, recipe_files
+from tare.software.locks import StackLock
+from tare.software.recipe import CONTAINERS, ENVS, recipe_files
 
 #: what the worker wheel holds
 WORKER_PARTS = ("src/tare/__init__.py", "src/tare/worker", "src/tare/workloads")
+
+
+def get_base(lock: str) -> list[str]:
+    """Return the status file of the base that a lock's image is built on; none where the image is skipped anyway."""
+    return [] if gpu.missing_for(StackLock(ENVS, lock)) else ["results/software/base/base.json"]
 
 
 def get_recipe_files(recipe: str) -> list[str]:
