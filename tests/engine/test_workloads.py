@@ -22,6 +22,8 @@ from tare.runtimes.base import LABEL
 from tare.software.locks import StackLock
 from tare.software.venv import ensure_host_form
 from tare.worker.cpus import effective_cpus
+from tare.worker.request import PROTOCOL
+from tare.workloads import registry
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 GB = 10**9
@@ -35,7 +37,8 @@ TRAINING = {"batch": 64, "samples": 200, "epochs": 2, "workers": 0, "cache": "wa
 
 def body(output: str, **changes: Any) -> dict[str, Any]:
     return {
-        "protocol": 1,
+        "protocol": PROTOCOL,
+        "family": registry.family_of(str(changes.get("workload", "hpcc"))),
         "run_id": "r",
         "workload": "hpcc",
         "factors": {"n": 1500},
@@ -44,6 +47,8 @@ def body(output: str, **changes: Any) -> dict[str, Any]:
         "memory_bytes": 4 * GB,
         "data": None,
         "output": output,
+        "files": output,
+        "peer": None,
         "handshake": False,
         **changes,
     }

@@ -49,7 +49,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"blocks": 1}, "blocks: Input should be greater than or equal to 2 (given: 1)"),
     ({"blocks": "many"}, "blocks: "),
     ({"margin": 0}, "margin: Input should be greater than 0"),
-    ({"runtimes": ["host", "dokcer"]}, "runtimes.1: 'dokcer' is not possible; did you mean 'docker'?"),
+    ({"runtimes": ["host", "dokcer"]}, "runtimes: 'dokcer' is not possible; did you mean 'docker'?"),
     ({"runtimes": ["host", "host"], "comparisons": []}, "runtimes: 'host' is listed twice"),
     ({"runtimes": ["host"]}, "comparisons[0]: 'docker' is not among runtimes (host)"),
     (
@@ -57,7 +57,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "treatment and reference are both 'host'",
     ),
     ({"control": "docker-pure"}, "control: 'docker-pure' is not among runtimes"),
-    ({"cells": [{"workload": "hpc"}]}, "unknown workload 'hpc'; did you mean 'hpcc'?"),
+    ({"cells": [{"workload": "hpc"}]}, "unknown workload 'hpc'; did you mean 'hp"),
     ({"cells": [{"workload": "hpcc", "factors": {"N": 1}}]}, "hpcc has no factor 'N'; did you mean 'n'?"),
     (
         {"cells": [{"workload": "hpcc", "factors": {"n": 0}}]},

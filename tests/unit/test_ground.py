@@ -138,7 +138,8 @@ def test_the_workers_request_is_the_protocols(request_: BlockRequest, tmp_path: 
         data="/data",
     )
     assert worker_request(request_, found, "id", spec) == {
-        "protocol": 1,
+        "protocol": 2,
+        "family": "training",
         "run_id": "id",
         "workload": "train-torch-fcn5",
         "factors": {"batch": 512, "samples": 2048, "epochs": 2, "workers": 0, "cache": "as-is"},
@@ -147,5 +148,7 @@ def test_the_workers_request_is_the_protocols(request_: BlockRequest, tmp_path: 
         "memory_bytes": found.memory_bytes,
         "data": "/data",
         "output": "/tare",
+        "files": spec.files,
+        "peer": None,
         "handshake": True,
     }

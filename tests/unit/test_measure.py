@@ -27,6 +27,7 @@ from tare.run import WORKFLOW_VARIABLE, WorkflowGoneError
 from tare.runtimes.base import LaunchError, LaunchSpec, Outcome, Unavailable
 from tare.signals import ENDING
 from tare.sweep import SweepError
+from tare.variants import Variant
 
 DISTURBED = {"end": {"counters": {**QUIET, "busy_seconds": 64.0}}}
 
@@ -417,6 +418,7 @@ def test_the_program_refuses_in_one_line(
     measuring = {name: given[name] for name in keys} | {
         "disturbance": given["disturbance"].model_dump(),
         "harness": "h",
+        "variants": {"no-seccomp": {"base": "docker", "without": ["seccomp"]}},
     }
     asked: list[BlockRequest] = []
 
@@ -445,7 +447,9 @@ def test_the_program_refuses_in_one_line(
             signal.signal(number, handler)
     assert left.value.code == said
     # What the workflow passes on the command line arrives as it was meant.
-    assert dataclasses.replace(asked[0], runtimes=tuple(asked[0].runtimes)) == bench.request
+    variants = {"no-seccomp": Variant(base="docker", label="no-seccomp", without=("seccomp",))}
+    wanted = dataclasses.replace(bench.request, variants=variants)
+    assert dataclasses.replace(asked[0], runtimes=tuple(asked[0].runtimes)) == wanted
 
 
 def test_the_block_says_how_long_it_took(bench: Bench) -> None:

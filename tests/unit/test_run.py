@@ -70,19 +70,25 @@ def request_(tmp_path: Path) -> RunRequest:
     wheel = tmp_path / "worker.whl"
     wheel.write_bytes(b"wheel")
     request = RunRequest("id", "s", Stack("x"), tmp_path / "run", None, "worker.whl", {}, 0, 0, "owner")
-    prepare_folder(request, wheel, {"handshake": True})
+    native = tmp_path / "program"
+    native.write_bytes(b"\x7fELF")
+    prepare_folder(request, wheel, {"handshake": True}, native)
     return request
 
 
 def test_the_folder_holds_wheel_request_and_fifos(request_: RunRequest) -> None:
     assert sorted(path.name for path in request_.output.iterdir()) == [
+        "files",
         "go",
+        "program",
         "ready",
         "request.json",
         "worker.whl",
     ]
     assert (request_.output / "request.json").read_text() == '{"handshake": true}'
     assert (request_.output / "ready").is_fifo()
+    assert (request_.output / "files").is_dir()
+    assert os.access(request_.output / "program", os.X_OK)
     assert request_.output.stat().st_mode & 0o777 == 0o700
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -39,8 +40,9 @@ def command(request: pytest.FixtureRequest) -> list[str]:
 
 def body(folder: Path, **changes: Any) -> dict[str, Any]:
     return {
-        "protocol": 1,
+        "protocol": 2,
         "run_id": "run-1",
+        "family": "startup",
         "workload": "startup",
         "factors": {},
         "seed": 7,
@@ -48,6 +50,8 @@ def body(folder: Path, **changes: Any) -> dict[str, Any]:
         "memory_bytes": 1 << 30,
         "data": None,
         "output": str(folder),
+        "files": str(folder),
+        "peer": None,
         "handshake": False,
         **changes,
     }
@@ -117,7 +121,7 @@ def test_fingerprint_has_the_whole_environment_and_the_mapped_files(
     assert process["uid"] == os.getuid()
     assert process["affinity"] == sorted(os.sched_getaffinity(0))
     assert process["namespaces"]["mnt"] == str(Path("/proc/self/ns/mnt").readlink())
-    assert set(process["mounts"]) == {"/", "output", "data"}
+    assert set(process["mounts"]) == {"/", "output", "data", "files"}
     assert process["mounts"]["data"] is None
     libraries = fingerprint["libraries"]
     assert libraries == sorted(set(libraries))
@@ -134,12 +138,26 @@ def test_a_variable_that_the_process_sets_itself_is_not_its_environment(
     assert recorded["PATH"]
 
 
+def heard(process: subprocess.Popen[str], fifo: Path) -> str:
+    """Return what a worker writes into a FIFO; opened so that a worker that dies first is a failure, not a hang."""
+    descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ended = os.pidfd_open(process.pid)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.register(ended, select.POLLIN)
+        assert descriptor in dict(poll.poll(60_000)), "the worker ended before it was ready"
+        return os.read(descriptor, 100).decode()
+    finally:
+        os.close(ended)
+        os.close(descriptor)
+
+
 def test_handshake_waits_for_go(command: list[str], tmp_path: Path) -> None:
     for name in ("ready", "go"):
         os.mkfifo(tmp_path / name)
     process = start(command, tmp_path, body(tmp_path, handshake=True))
-    with (tmp_path / "ready").open() as ready:
-        assert ready.read() == "ready\n"
+    assert heard(process, tmp_path / "ready") == "ready\n"
     assert process.poll() is None
     with (tmp_path / "go").open("w") as go:
         go.write("go\n")
@@ -154,8 +172,7 @@ def test_handshake_given_up_is_an_error(command: list[str], tmp_path: Path) -> N
     for name in ("ready", "go"):
         os.mkfifo(tmp_path / name)
     process = start(command, tmp_path, body(tmp_path, handshake=True))
-    with (tmp_path / "ready").open() as ready:
-        ready.read()
+    heard(process, tmp_path / "ready")
     with (tmp_path / "go").open("w"):
         pass
     status, events, _ = finish(process, tmp_path)
@@ -167,8 +184,10 @@ def test_handshake_given_up_is_an_error(command: list[str], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"protocol": 2}, "version 1"),
-        ({"workload": "startupp"}, "allowed: hpcc, startup"),
+        ({"protocol": 1}, "version 2"),
+        ({"family": "nosuch"}, "family: 'nosuch' is no module of this worker"),
+        ({"files": "/nowhere"}, "files: /nowhere is no folder"),
+        ({"workload": "startupp"}, "unknown in family startup; allowed: startup"),
         ({"factors": {"batch": 3}}, "needs exactly []"),
         ({"threads": 0}, "at least 1"),
         ({"threads": True}, "threads"),
@@ -249,8 +268,8 @@ def set_up(request):
 """
 
 REGISTER = (
-    "import runpy, tare.workloads as w; "
-    "w.WORKLOADS['fake'] = w.WORKLOADS['startup']._replace(adapter='fake_adapter'); "
+    "import runpy, tare.workloads.startup as family; "
+    "family.WORKLOADS = (family.WORKLOADS[0]._replace(name='fake', adapter='fake_adapter'),); "
     "runpy.run_module('tare.worker', run_name='__main__', alter_sys=True)"
 )
 

@@ -86,7 +86,9 @@ def declared(request: Request) -> Workload:
     try:
         family = importlib.import_module("tare.workloads." + request.family)
     except ModuleNotFoundError:
-        raise RequestError("family: %r is no module of this worker; see PROTOCOL.md" % request.family) from None
+        raise RequestError(
+            "family: %r is no module of this worker; see PROTOCOL.md" % request.family
+        ) from None
     workloads: Dict[str, Workload] = {w.name: w for w in getattr(family, "WORKLOADS", ())}
     if request.workload not in workloads:
         raise RequestError(
