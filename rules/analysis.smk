@@ -23,7 +23,14 @@ rule compare_runtimes:
         code=multiext("src/tare/", "parity.py", "parity_fields.py")
         + expand(
             "src/tare/analysis/{module}.py",
-            module=["compare", "equality", "pairing", "statistics", "verdict"],
+            module=[
+                "compare",
+                "contrasts",
+                "equality",
+                "pairing",
+                "statistics",
+                "verdict",
+            ],
         ),
     output:
         "results/{study}/tables/comparisons.parquet",
@@ -45,12 +52,16 @@ rule plot_overhead:
         code=expand(
             "src/tare/analysis/{module}.py",
             module=[
+                "figures/forest",
                 "figures/overhead",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:
@@ -87,9 +98,12 @@ rule plot_blocks:
                 "figures/blocks",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:
@@ -123,9 +137,12 @@ rule plot_epochs:
                 "figures/epochs",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:
@@ -156,12 +173,15 @@ rule plot_startup:
         code=expand(
             "src/tare/analysis/{module}.py",
             module=[
-                "figures/startup",
                 "figures/rule",
+                "figures/startup",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:
@@ -199,9 +219,12 @@ rule plot_breakdown:
                 "figures/epochs",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:
@@ -235,9 +258,14 @@ rule plot_ladder:
                 "figures/ladder",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
+                "statistics",
                 "study_data",
                 "units",
+                "verdict",
+                "waterfall",
             ],
         ),
     output:
@@ -271,12 +299,16 @@ rule plot_options:
         code=expand(
             "src/tare/analysis/{module}.py",
             module=[
+                "figures/forest",
                 "figures/options",
                 "figures/rule",
                 "figures/style",
+                "contrasts",
+                "equality",
                 "pairing",
                 "study_data",
                 "units",
+                "verdict",
             ],
         ),
     output:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tare import records
 from tare.config import Cell, Study, load
 from tare.order import slots
+from tare.workloads.declaration import Factor, Metric, Workload
 
 MACHINE = "5a5d1ab7c0ffee00"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -37,6 +38,8 @@ BASE = {
     ("train-torch-fcn5", "step_seconds"): 0.21,
     ("train-torch-alexnet", "step_seconds"): 0.13,
 }
+#: a plausible number of every other workload's metrics
+OF_UNIT = {"s": 1.7e-6, "B/s": 1.2e9, "flop/s": 3.1e9, "1/s": 4.0e4}
 
 Run = dict[str, Any]
 Change = Callable[[Run], None]
@@ -95,7 +98,7 @@ def block(
     random_ = random.Random(f"{of.seed}/{cell.id}/{number}/{attempt}/{machine}")
     drift = 1 + 0.04 * math.sin(number)
     rows = []
-    for slot in slots(of.seed, cell.id, number, of.runtimes, of.control_runtime()):
+    for slot in slots(of.seed, cell.id, number, cell.runtimes, cell.control):
         factor = drift * costs.get(slot.runtime, 1.0) * math.exp(random_.gauss(0, noise))
         run = _run(of, cell, number, attempt, slot.position, slot.runtime, slot.role, factor, machine)
         if change:
@@ -173,6 +176,8 @@ def _samples(cell: Cell, factor: float, start: float, random_: random.Random) ->
             value = BASE["hpcc", m.name] * (cost if m.cost else 1 / cost)
             hpcc.append(_sample("steady", None, 0, m.name, m.unit, value))
         return hpcc, 4.5 * factor
+    if not cell.workload.startswith("train-"):
+        return [_of_metric(index, m, factor) for index, m in enumerate(cell.spec.metrics)], 1.1 * factor
     samples, total = [], 0.0
     step = BASE[cell.workload, "step_seconds"] * factor
     for epoch in range(3):
@@ -182,6 +187,83 @@ def _samples(cell: Cell, factor: float, start: float, random_: random.Random) ->
         samples.append(_sample(phase, epoch, 0, "epoch_seconds", "s", sum(steps) + 0.002))
         total += sum(steps) + 0.002
     return samples, total
+
+
+def _of_metric(index: int, metric: Metric, factor: float) -> Run:
+    value = OF_UNIT[metric.unit] * (1 + index) * (factor if metric.cost else 1 / factor)
+    return _sample(metric.phase, None, 0, metric.name, metric.unit, value)
+
+
+def workload(name: str, layer: str, metrics: int, unit: str = "s", optional: bool = False) -> Workload:
+    """Return a workload that nobody wrote, to be put into the registry by a test."""
+    return Workload(
+        name=name,
+        title=f"{name}: made up",
+        stack="hpc",
+        adapter="none",
+        factors={"depth": Factor(1, (), "a number")},
+        metrics=tuple(
+            Metric(f"metric_{n}", "steady", unit, unit == "s", f"operation {n}", optional)
+            for n in range(metrics)
+        ),
+        layer=layer,
+        expected_seconds=1.0,
+    )
+
+
+#: a ladder, a star and options as a study declares them, and what each rung costs against the host
+LADDER = {
+    "host": 1.0,
+    "chroot": 1.0,
+    "mounts": 1.001,
+    "processes": 1.001,
+    "network": 1.03,
+    "cgroup": 1.031,
+    "capabilities": 1.031,
+    "seccomp": 1.15,
+    "docker": 1.18,
+}
+STAR = {"no-seccomp": 1.03, "host-network": 1.15, "no-overlay": 1.179}
+OPTIONS = {"with-quota": 1.30, "with-shm": 1.18}
+
+
+def attribution(**changes: Any) -> Study:
+    """Return a study with a ladder, a star and options."""
+    crun = {
+        "mounts": (
+            "mount namespace and overlay root",
+            ["pid", "ipc", "network", "cgroup", "capabilities", "seccomp"],
+        ),
+        "processes": ("process and IPC namespaces", ["network", "cgroup", "capabilities", "seccomp"]),
+        "network": ("network namespace", ["cgroup", "capabilities", "seccomp"]),
+        "cgroup": ("cgroup", ["capabilities", "seccomp"]),
+        "capabilities": ("capabilities dropped", ["seccomp"]),
+        "seccomp": ("seccomp", []),
+    }
+    variants: dict[str, Any] = {
+        name: {"base": "crun", "label": label, "without": without} for name, (label, without) in crun.items()
+    }
+    for name, label, without in (
+        ("no-seccomp", "seccomp", ["seccomp"]),
+        ("host-network", "network namespace", ["network"]),
+        ("no-overlay", "overlay root", ["overlay"]),
+    ):
+        variants[name] = {"base": "docker", "label": label, "without": without}
+    variants["with-quota"] = {"base": "docker", "label": "CPU quota", "cpus": "all"}
+    variants["with-shm"] = {"base": "docker", "label": "/dev/shm of 1 GiB", "shm_bytes": 2**30}
+    lists = {"ladder": [*LADDER], "star": [*STAR], "options": [*OPTIONS]}
+    cells = [{"workload": "startup"}, {"workload": "hpcc"}, {"workload": "train-torch-fcn5"}]
+    return study(**({"study": "attribution", "variants": variants, "cells": cells, **lists} | changes))
+
+
+def attribution_blocks(of: Study, noise: float = 0.002, **given: Any) -> dict[tuple[str, int], pa.Table]:
+    """Return its blocks: network namespace, seccomp and engine cost, the quota too, the others nothing."""
+    costs = LADDER | STAR | OPTIONS
+    return {
+        (cell.id, number): block(of, cell, number, noise=noise, costs=costs, **given)
+        for cell in of.expand()
+        for number in range(1, of.blocks + 1)
+    }
 
 
 def join(*tables: pa.Table) -> pa.Table:

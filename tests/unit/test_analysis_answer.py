@@ -6,8 +6,9 @@ import pytest
 import synthetic_study as synthetic
 
 from tare.analysis.answer import answer, tally
+from tare.analysis.explained import blocks_advice
 from tare.analysis.publish import from_blocks
-from tare.analysis.view import blocks_advice, lines
+from tare.analysis.view import lines
 
 
 def study_with(folder, noise, costs=synthetic.COST, blocks=5, **changes):

@@ -33,18 +33,21 @@ def study_in_which(change, folder, blocks=3):
     return from_blocks(of, synthetic.write_blocks(made, folder), False)
 
 
-def test_disturbances_are_grouped_by_cell_with_the_range_of_their_values(tmp_path):
+def test_disturbances_are_grouped_with_the_range_of_their_values(tmp_path):
     def disturb(run):
         run["flags"] = [f"disturbed: others used {20 + run['block']}% of the CPU (limit 10%); stop"]
 
     found = troubles(study_in_which(disturb, tmp_path))
     assert [(one.kind, one.cell, one.words) for one in found] == [
-        ("disturbed", "startup", "12 of 12 runs, others used 21–23 % of the CPU (limit 10 %); stop"),
-        ("disturbed", "hpcc", "12 of 12 runs, others used 21–23 % of the CPU (limit 10 %); stop"),
+        (
+            "disturbed",
+            "startup and hpcc",
+            "24 of 24 runs, others used 21–23 % of the CPU (limit 10 %); stop",
+        ),
     ]
-    # 3 blocks × 3 runtimes: each with its own number
-    assert len(found[0].incidents) == 9
-    assert sum(one.runs for one in found[0].incidents) == 12
+    # 2 cells × 3 blocks × 3 runtimes: each with its own number
+    assert len(found[0].incidents) == 18
+    assert sum(one.runs for one in found[0].incidents) == 24
 
 
 def test_where_is_told_unless_it_is_everywhere(tmp_path):
@@ -53,7 +56,7 @@ def test_where_is_told_unless_it_is_everywhere(tmp_path):
             run.update(status="failed", reasons=["it broke"])
 
     found = troubles(study_in_which(some, tmp_path))
-    assert [one.words for one in found] == ["2 of 12 runs (docker; blocks 1, 3), it broke"] * 2
+    assert [one.words for one in found] == ["4 of 24 runs (docker; blocks 1, 3), it broke"]
 
 
 def test_exit_statuses_never_become_a_range(tmp_path):
@@ -81,8 +84,6 @@ def test_worst_kinds_first(tmp_path):
         ("failed", "hpcc"),
         ("invalid", "startup"),
         ("skipped", "hpcc"),
-        ("disturbed", "startup"),
-        ("disturbed", "hpcc"),
-        ("flagged", "startup"),
-        ("flagged", "hpcc"),
+        ("disturbed", "startup and hpcc"),
+        ("flagged", "startup and hpcc"),
     ]

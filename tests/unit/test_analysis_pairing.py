@@ -5,7 +5,8 @@ import math
 import pytest
 import synthetic_study as synthetic
 
-from tare.analysis.pairing import CONTROL, attempts, gather, summaries
+from tare.analysis.contrasts import gather
+from tare.analysis.pairing import CONTROL, attempts, summaries
 
 OF = synthetic.study(
     runtimes=["chroot", "docker"],

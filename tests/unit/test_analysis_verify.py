@@ -124,6 +124,8 @@ def test_report_now_of_what_is_finished(tmp_path, report_now):
         "blocks.svg",
         "breakdown.svg",
         "epochs.svg",
+        "ladder.svg",
+        "options.svg",
         "overhead.svg",
         "startup.svg",
     ]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from tare.analysis.compare import as_table, compare
 from tare.analysis.publish import publish
@@ -18,23 +19,33 @@ import keep_reference  # noqa: E402 (a script, found through the line above)
 MEND = "mend with: python scripts/keep_reference.py"
 
 
-def test_page_summary_and_figures_are_drawn_from_its_tables(tmp_path: Path) -> None:
-    publish(keep_reference.load(keep_reference.REFERENCE), tmp_path)
+KEPT = pytest.mark.parametrize("folder", keep_reference.kept(), ids=lambda folder: folder.name)
+
+
+def test_the_study_of_the_demo_is_kept() -> None:
+    assert keep_reference.REFERENCE in keep_reference.kept()
+
+
+@KEPT
+def test_page_summary_and_figures_are_drawn_from_its_tables(folder: Path, tmp_path: Path) -> None:
+    publish(keep_reference.load(folder), tmp_path)
     drawn = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert len(drawn) == 16
     for path in drawn:
-        kept = keep_reference.REFERENCE / path
+        kept = folder / path
         assert kept.read_bytes() == (tmp_path / path).read_bytes(), f"{path} differs; {MEND}"
 
 
-def test_its_comparisons_follow_from_its_runs() -> None:
-    data = keep_reference.load(keep_reference.REFERENCE)
+@KEPT
+def test_its_comparisons_follow_from_its_runs(folder: Path) -> None:
+    data = keep_reference.load(folder)
     table = as_table(data.study, compare(data.study, data.runs_table, data.samples))
-    assert table.equals(pq.read_table(keep_reference.REFERENCE / "tables/comparisons.parquet")), MEND
+    assert table.equals(pq.read_table(folder / "tables/comparisons.parquet")), MEND
 
 
-def test_it_names_no_path_of_the_machine_it_was_measured_on() -> None:
-    for run in keep_reference.load(keep_reference.REFERENCE).runs:
+@KEPT
+def test_it_names_no_path_of_the_machine_it_was_measured_on(folder: Path) -> None:
+    for run in keep_reference.load(folder).runs:
         for place in ("/home/", "/tmp/tmp", "/work"):
             assert place not in run["fingerprint"], (place, run["runtime"])
 

@@ -29,10 +29,16 @@ def answer(data: StudyData) -> tuple[str, str]:
             "This study asks for no comparison.",
             "Name pairs under `comparisons` in its config to get verdicts.",
         )
-    if all(row["verdict"] == verdict.NOT_COMPARABLE for row in data.comparisons):
+    if all(row["verdict"] == verdict.NOT_COMPARABLE for row in data.compared):
         return _nothing(data)
-    first, *others = [_about(data, *pair) for pair in data.pairs[:2]]
+    first, *others = [_about(data, *pair) for pair in _leading(data)]
     return _sentence(f"{_prefix(data)}{first}"), _sentence("; ".join(others) or "no other pair was compared")
+
+
+def _leading(data: StudyData) -> list[tuple[str, str]]:
+    """Return the first two pairs, in reading order, that any cell compares."""
+    compared = {(row["treatment"], row["reference"]) for row in data.compared}
+    return [pair for pair in data.pairs if pair in compared][:2]
 
 
 def _prefix(data: StudyData) -> str:
@@ -43,9 +49,9 @@ def _prefix(data: StudyData) -> str:
 
 def _about(data: StudyData, treatment: str, reference: str) -> str:
     """Return one sentence on a pair: what is open first, then each kind of work with its verdict."""
-    rows = [row for row in data.comparisons if (row["treatment"], row["reference"]) == (treatment, reference)]
+    rows = [row for row in data.compared if (row["treatment"], row["reference"]) == (treatment, reference)]
     pair = f"{treatment} against {_THE.get(reference, reference)}"
-    pair += f" ({verdict.treatment_label(treatment, reference)})"
+    pair += f" ({data.pair_label(treatment, reference)})"
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in rows):
         return f"{pair}: none of {units.count(len(rows), 'comparison')} is possible"
     by_kind = {name: [row for row in rows if row["phase"] == phase] for phase, name in _PHASES.items()}
@@ -125,7 +131,7 @@ def _bounds(rows: Sequence[Row]) -> str:
 
 def _start_medians(data: StudyData, rows: Sequence[Row]) -> str:
     """Return the median times to the first instruction when the leading pair has a verdict on them, else nothing."""
-    pair = data.pairs[0]
+    pair = _leading(data)[0]
     starts = [
         row
         for row in rows
@@ -147,7 +153,7 @@ def _sentence(text: str) -> str:
 
 
 def _nothing(data: StudyData) -> tuple[str, str]:
-    number = units.count(len(data.comparisons), "comparison")
+    number = units.count(len(data.compared), "comparison")
     first = _sentence(f"{_prefix(data)}no verdict is possible: {number}, none comparable")
     bad = [run for run in data.runs if run["status"] != "ok"]
     reasons = Counter("; ".join(run["reasons"] or ()) or "no reason recorded" for run in bad)

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tare import records
 from tare.analysis import equality
-from tare.analysis.pairing import CONTROL, Evidence, gather
+from tare.analysis.contrasts import INTERACTION, gather
+from tare.analysis.pairing import CONTROL, Evidence
 from tare.analysis.statistics import Estimate, blocks_needed, corrected, estimate
 from tare.analysis.verdict import INCONCLUSIVE, NOT_COMPARABLE, decide
 from tare.config import Study
@@ -22,14 +23,18 @@ class Comparison:
 
     evidence: Evidence
     equality: equality.Equality
-    control: Evidence
+    control: Evidence | None
     estimate: Estimate | None
     noise: Estimate | None
     row: dict[str, Any]
 
 
 def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]:
-    """Return all comparisons of the study in its order; p values are corrected over all of them together."""
+    """Return all comparisons of the study in its order; p values are corrected over all of them together.
+
+    A pair that stands in two contrasts (say, a step of the ladder that is also compared) is one hypothesis: it is
+    tested once, and both rows show the same.
+    """
     evidence = gather(study, runs, samples)
     controls = {
         (one.machine_id, one.cell.id, one.metric): one for one in evidence if one.treatment == CONTROL
@@ -38,23 +43,20 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
     estimates = [_estimate(one, study.margin) for one in pairs]
     equalities = [equality.judge(one) for one in pairs]
     # a pair that cannot be compared is not tested, and does not burden the correction of the others
-    tested = [
-        found if found and same.status in ("same", "userland") else None
-        for found, same in zip(estimates, equalities, strict=True)
-    ]
-    p_equivalence = corrected([one.p_equivalence if one else None for one in tested])
-    p_difference = corrected([one.p_difference if one else None for one in tested])
+    tested = {
+        hypothesis(one): found
+        for one, found, same in reversed(list(zip(pairs, estimates, equalities, strict=True)))
+        if found and same.status in ("same", "userland")
+    }
+    p_equivalence = _corrected({key: one.p_equivalence for key, one in tested.items()})
+    p_difference = _corrected({key: one.p_difference for key, one in tested.items()})
     result = []
-    for one, found, same, p_equal, p_differ in zip(
-        pairs, estimates, equalities, p_equivalence, p_difference, strict=True
-    ):
-        control = controls[(one.machine_id, one.cell.id, one.metric)]
-        noise = _estimate(control, study.margin)
-        row = (
-            _row(one, study, same)
-            | _numbers(found, study.margin, p_equal, p_differ, same.status)
-            | _noise(noise)
-        )
+    for one, found, same in zip(pairs, estimates, equalities, strict=True):
+        control = controls.get((one.machine_id, one.cell.id, one.metric))
+        noise = _estimate(control, study.margin) if control else None
+        key = hypothesis(one)
+        p_values = p_equivalence.get(key), p_difference.get(key)
+        row = _row(one, study, same) | _numbers(found, study.margin, *p_values, same.status) | _noise(noise)
         result.append(Comparison(one, same, control, found, noise, row))
     return result
 
@@ -62,6 +64,17 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
 def as_table(study: Study, comparisons: Sequence[Comparison]) -> pa.Table:
     """Return the comparisons as the table of ``records.COMPARISONS``."""
     return records.table([one.row | {"study": study.study} for one in comparisons], records.COMPARISONS)
+
+
+def hypothesis(evidence: Evidence) -> tuple[str, ...]:
+    """Return what is tested, whichever contrast asks and whichever side is called the reference."""
+    sides = sorted((evidence.treatment, evidence.reference))
+    kind = INTERACTION if evidence.contrast == INTERACTION else "pair"
+    return (*evidence.key[:4], kind, *sides)
+
+
+def _corrected(p_values: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float | None]:
+    return dict(zip(p_values, corrected(list(p_values.values())), strict=True))
 
 
 def _estimate(evidence: Evidence, margin: float) -> Estimate | None:
@@ -80,8 +93,8 @@ def _row(evidence: Evidence, study: Study, same: equality.Equality) -> dict[str,
         "phase": metric.phase,
         "metric": metric.name,
         "unit": metric.unit,
-        "contrast": "runtime",
-        "level": None,
+        "contrast": evidence.contrast,
+        "level": evidence.level,
         "reference": evidence.reference,
         "treatment": evidence.treatment,
         "blocks": len(evidence.usable),

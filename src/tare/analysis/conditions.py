@@ -95,6 +95,16 @@ def _cell(cell: Cell, runs: list[Row]) -> CellConditions:
     )
 
 
+def control(data: StudyData) -> str:
+    """Return which runtime is measured twice: ``chroot``, or ``chroot (in net-tcp, net-latency: host)``."""
+    cells_of: dict[str, list[str]] = {}
+    for cell in data.cells.values():
+        cells_of.setdefault(cell.control, []).append(cell.id)
+    usual, *others = sorted(cells_of, key=lambda name: len(cells_of[name]), reverse=True)
+    exceptions = "; ".join(f"in {', '.join(cells_of[name])}: {name}" for name in others)
+    return f"{usual} ({exceptions})" if exceptions else usual
+
+
 def software(data: StudyData) -> list[SoftwareLine]:
     """Return the hashes of image, lock and worker by stack and runtime, as the runs recorded them."""
     columns = ("stack", "runtime", "image_digest", "lock_sha256", "worker_sha256")

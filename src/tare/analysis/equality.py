@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from tare import parity
-from tare.analysis.pairing import CONTROL, BlockRatio, Evidence, Row
+from tare.analysis.pairing import BlockRatio, Evidence, Row
 
 STATUSES = ("same", "userland", "unknown", "different")  # from best to worst
 #: stands in ``parity_fields`` when too few blocks are left to compare anything
@@ -38,15 +38,23 @@ def fingerprint(text: str | None) -> Mapping[str, Any] | None:
 
 
 def judge(evidence: Evidence) -> Equality:
-    """Return the parity of one comparison: every usable block's pair of runs, then the losses of all of them."""
+    """Return the parity of one comparison: every usable block's pair of runs, then the losses of all of them.
+
+    An interaction is as comparable as the worst of its parts.
+    """
     if len(evidence.usable) < 2:
         return Equality(
             "unknown", (TOO_FEW_BLOCKS,), {TOO_FEW_BLOCKS: f"{len(evidence.usable)} (2 are needed)"}
         )
-    treatment = evidence.reference if evidence.treatment == CONTROL else evidence.treatment
-    found = [_pair(one, evidence.reference, treatment) for one in evidence.usable]
+    if evidence.parts:
+        return _worst([judge(part) for part in evidence.parts])
+    found = [_pair(one, *evidence.bases) for one in evidence.usable]
     if all(one.fields != (NO_FINGERPRINT,) for one in found):
-        found.append(_losses(evidence.usable, evidence.reference, treatment))
+        found.append(_losses(evidence.usable, *evidence.bases))
+    return _worst(found)
+
+
+def _worst(found: Sequence[Equality]) -> Equality:
     details: dict[str, str] = {}
     for one in found:
         for name, text in one.details.items():

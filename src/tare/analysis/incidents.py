@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tare.analysis import units
 from tare.analysis.notes import block_list
 from tare.analysis.pairing import Row, is_disturbed
 from tare.analysis.study_data import StudyData
 
 KINDS = ("failed", "invalid", "skipped", "disturbed", "flagged")
-#: kinds whose reasons hold measured values: these are told as a range; an exit status must not become one
-_MEASURED = ("disturbed", "flagged")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+#: kinds whose reasons hold measured values: these are told as a range; an exit status is no measured value
+_MEASURED = ("invalid", "disturbed", "flagged")
+#: more cells than this are not all named
+MOST_CELLS = 3
+_NUMBER = re.compile(r"(?<!status )(?<!signal )(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,22 @@ class Incident:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Incidents of one kind in one cell with one cause; ``runs`` of the cell's ``of`` runs, all attempts counted."""
+    """Incidents of one kind with one cause; ``runs`` of their cells' ``of`` runs, all attempts counted."""
 
     kind: str
-    cell: str
+    cells: tuple[str, ...]
     runs: int
     of: int
     where: str  # runtimes and blocks, or nothing when every run shares it
     reason: str
     incidents: tuple[Incident, ...]
+
+    @property
+    def cell(self) -> str:
+        """The cells in words: all of a few, of many the first and their number."""
+        if len(self.cells) <= MOST_CELLS:
+            return units.join(self.cells)
+        return f"{', '.join(self.cells[: MOST_CELLS - 1])} and {len(self.cells) - MOST_CELLS + 1} more cells"
 
     @property
     def words(self) -> str:
@@ -68,32 +78,37 @@ def incidents(runs: Iterable[Row]) -> list[Incident]:
 
 
 def troubles(data: StudyData) -> list[Trouble]:
-    """Return the incidents of the study, those of one kind, cell and cause together: worst kinds first."""
-    grouped: dict[tuple[str, str, str], list[Incident]] = defaultdict(list)
+    """Return the incidents of the study, those of one kind and cause together: worst kinds first."""
+    grouped: dict[tuple[str, str], list[Incident]] = defaultdict(list)
     for one in incidents(data.runs):
-        cause = _NUMBER.sub("#", one.reason) if one.kind in _MEASURED else one.reason
-        grouped[(one.kind, one.cell, cause)].append(one)
+        grouped[(one.kind, cause(one.reason) if one.kind in _MEASURED else one.reason)].append(one)
     of_cell = Counter(run["cell"] for run in data.runs)
-    cells = [cell.id for cell in data.study.expand()]
+    cells = list(data.cells)
     order = sorted(
         grouped,
         key=lambda key: (
             KINDS.index(key[0]),
-            cells.index(key[1]),
-            min(min(one.blocks) for one in grouped[key]),
+            min((cells.index(one.cell), min(one.blocks)) for one in grouped[key]),
         ),
     )
-    return [_trouble(data, grouped[key], of_cell[key[1]]) for key in order]
+    return [_trouble(data, grouped[key], of_cell) for key in order]
 
 
-def _trouble(data: StudyData, found: Sequence[Incident], of: int) -> Trouble:
-    runs = sum(one.runs for one in found)
-    runtimes = [name for name in data.study.runtimes if any(one.runtime == name for one in found)]
+def _trouble(data: StudyData, found: Sequence[Incident], of_cell: Mapping[str, int]) -> Trouble:
+    where_it_is = {one.cell for one in found}
+    cells = tuple(cell for cell in data.cells if cell in where_it_is)
+    runs, of = sum(one.runs for one in found), sum(of_cell[cell] for cell in cells)
+    there = {one.runtime for one in found}
+    runtimes = [name for cell in cells for name in data.cells[cell].runtimes if name in there]
     blocks = block_list([block for one in found for block in one.blocks])
-    where = "" if runs == of else f"{', '.join(runtimes)}; {blocks}"
-    first = found[0]
+    where = "" if runs == of else f"{', '.join(dict.fromkeys(runtimes))}; {blocks}"
     reason = merged([one.reason for one in found])
-    return Trouble(first.kind, first.cell, runs, of, where, reason, tuple(found))
+    return Trouble(found[0].kind, cells, runs, of, where, reason, tuple(found))
+
+
+def cause(reason: str) -> str:
+    """Return a reason without the numbers in it: equal causes of different measured values are equal texts."""
+    return _NUMBER.sub("#", reason)
 
 
 def merged(reasons: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ def medians(data: StudyData, row: Row) -> dict[str, float]:
     """
     counted = data.counted(str(row["machine_id"]), row["cell"])
     found: dict[str, float] = {}
-    for runtime in data.study.runtimes:
+    for runtime in data.runtimes_of(data.cells[row["cell"]]):
         keys = ((run["run_id"], row["metric"], row["phase"]) for run in ok_runs(counted, runtime))
         values = [data.values[key] for key in keys if key in data.values]
         if values:
@@ -26,6 +26,6 @@ def medians(data: StudyData, row: Row) -> dict[str, float]:
 
 
 def shown(data: StudyData, row: Row) -> tuple[tuple[str, str], ...]:
-    """Return every runtime of the study with its median as text, a dash where nothing was measured."""
-    found = medians(data, row)
-    return tuple((name, units.quantity(found.get(name), row["unit"])) for name in data.study.runtimes)
+    """Return every runtime of the row's cell with its median as text, a dash where nothing was measured."""
+    found, names = medians(data, row), data.runtimes_of(data.cells[row["cell"]])
+    return tuple((name, units.quantity(found.get(name), row["unit"])) for name in names)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from tare.analysis import units
-from tare.analysis.pairing import CONTROL, BlockRatio, Evidence, Row, is_disturbed
+from tare.analysis.pairing import BlockRatio, Evidence, Row, is_disturbed
 from tare.analysis.study_data import StudyData, label, short
 
 _SOFTWARE = (("image_digest", "image"), ("worker_sha256", "worker"), ("lock_sha256", "lock"))
@@ -91,7 +91,7 @@ def noise_floor(data: StudyData) -> str | None:
         return None
     widest = max(rows, key=lambda row: row["noise_ci_high"] / row["noise_ci_low"])
     return (
-        f"Noise floor: {data.study.control_runtime()} against itself in the same blocks; widest interval "
+        f"Noise floor: {data.cells[widest['cell']].control} against itself in the same blocks; widest interval "
         f"{units.interval(widest['noise_ci_low'], widest['noise_ci_high'])} "
         f"({widest['cell']}, {label(widest)})."
     )
@@ -118,19 +118,3 @@ def block_list(blocks: Sequence[int]) -> str:
             spans.append([number, number])
     text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in spans)
     return f"block{'' if len(ordered) == 1 else 's'} {text}"
-
-
-def evidence_by_row(data: StudyData) -> dict[tuple[str, ...], Evidence]:
-    """Return the evidence of every row of the table, by ``row_key``."""
-    return {
-        (one.machine_id, one.cell.id, one.metric.phase, one.metric.name, one.treatment, one.reference): one
-        for one in data.evidence
-        if one.treatment != CONTROL
-    }
-
-
-def row_key(row: Row) -> tuple[str, ...]:
-    """Return what identifies a row among the runtime comparisons of a study."""
-    return tuple(
-        str(row[name]) for name in ("machine_id", "cell", "phase", "metric", "treatment", "reference")
-    )

@@ -1,4 +1,4 @@
-"""Runs and samples → what each comparison rests on: per block one cost ratio, or the reason why there is none.
+"""Two sides of a block → its cost ratio, or the reason why there is none; and which attempt of a block counts.
 
 Which attempt of a block counts is decided by its `disturbed` flags alone, never by a ratio.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from tare.config import Cell, Study
+from tare.config import Cell
 from tare.workloads.declaration import Metric
 
 Row = dict[str, Any]
@@ -38,14 +38,27 @@ class BlockRatio:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that one comparison of one metric rests on, attempts that do not count included."""
+    """All that one comparison of one metric rests on, attempts that do not count included.
+
+    ``bases``: the runtimes that reference and treatment are made from. ``parts``: what an interaction is made of.
+    """
 
     machine_id: str
     cell: Cell
     metric: Metric
+    contrast: str  # as in the table, or ``control``
+    level: str | None
     treatment: str  # a runtime, or ``control``
     reference: str
+    bases: tuple[str, str]
     ratios: tuple[BlockRatio, ...]
+    parts: tuple[Evidence, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What identifies it among the comparisons of a study; the same as ``study_data.row_key`` of its row."""
+        where = (self.machine_id, self.cell.id, self.metric.phase, self.metric.name)
+        return (*where, self.contrast, self.treatment, self.reference)
 
     @property
     def usable(self) -> tuple[BlockRatio, ...]:
@@ -118,32 +131,10 @@ def summaries(samples: pa.Table) -> dict[tuple[str, str, str], float]:
     return {(str(r), str(m), str(p)): float(v) for (r, m, p), v in medians.items()}
 
 
-def gather(study: Study, runs: pa.Table, samples: pa.Table) -> list[Evidence]:
-    """Return the evidence of every machine, cell, metric and configured pair, the control's after them.
-
-    The order is that of the study; machines never mix; a cell without any run on a machine has no evidence there.
-    """
-    values = summaries(samples)
-    by_cell: dict[tuple[str, str], list[tuple[Attempt, bool]]] = defaultdict(list)
-    for attempt, counts in attempts(runs.to_pylist()):
-        by_cell[(attempt.machine_id, attempt.cell)].append((attempt, counts))
-    pairs = [(pair.treatment, pair.reference) for pair in study.comparisons] + [
-        (CONTROL, study.control_runtime())
-    ]
-    return [
-        Evidence(machine, cell, metric, treatment, reference, ratios)
-        for machine in sorted({machine for machine, _ in by_cell})
-        for cell in study.expand()
-        if (machine, cell.id) in by_cell
-        for metric in cell.spec.metrics
-        for treatment, reference in pairs
-        for ratios in [_ratios(by_cell[(machine, cell.id)], metric, treatment, reference, values)]
-    ]
-
-
-def _ratios(
-    of_cell: list[tuple[Attempt, bool]], metric: Metric, treatment: str, reference: str, values: Values
+def block_ratios(
+    of_cell: Sequence[tuple[Attempt, bool]], metric: Metric, treatment: str, reference: str, values: Values
 ) -> tuple[BlockRatio, ...]:
+    """Return the log cost ratio of every attempt of one cell, treatment ÷ reference; see ``attempts``."""
     slot = (reference, CONTROL) if treatment == CONTROL else (treatment, "measure")
     result = []
     for attempt, counts in of_cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,23 @@ import jinja2
 from markupsafe import Markup, escape
 
 import tare
-from tare.analysis import claims, conditions, incidents, notes, units, userland, verify, view
+from tare.analysis import (
+    claims,
+    conditions,
+    explained,
+    incidents,
+    layers,
+    notes,
+    remarks,
+    units,
+    userland,
+    verify,
+    view,
+)
 from tare.analysis.answer import answer
+from tare.analysis.contrasts import LADDER, OPTION, STAR
+from tare.analysis.costs import what_costs
+from tare.analysis.figures.style import VERDICT_MARK
 from tare.analysis.markdown import cell_text
 from tare.analysis.study_data import StudyData, short
 
@@ -25,6 +41,8 @@ FIGURES: Mapping[str, str] = {
     "ladder": "Which step costs, from the host to the container",
     "options": "What your flags cost",
 }
+#: figures that only some studies have anything for, and the contrasts they show
+FEATURES: Mapping[str, tuple[str, ...]] = {"ladder": (LADDER, STAR), "options": (OPTION,)}
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -61,24 +79,26 @@ def _render(template: str, data: StudyData, figures: Mapping[str, Markup], autoe
 
 def context(data: StudyData) -> dict[str, Any]:
     """Return everything the templates show."""
-    shown = view.groups(data)
-    lines = [line for group in shown for line in group.lines]
-    pairs = [f"{treatment} ÷ {reference}" for treatment, reference in data.pairs]
-    remarks = view.remarks(shown)
+    shown, steps = view.groups(data), view.attributed(data)
+    warned = remarks.remarks([*shown, *steps])
     return {
         "study": data.study,
         "version": tare.__version__,
         "progress": data.progress(),
         "partial": data.partial or bool(data.missing),
         "missing": verify.missing(data),
-        "answer": answer(data),
+        "answer": [text for text in (*answer(data), what_costs(data)) if text],
         "notes": [text for text in (notes.noise_floor(data), notes.disturbed_share(data)) if text],
-        "groups": shown,
-        "lines": lines,
-        "pairs": pairs,
-        "worthwhile": view.WORTHWHILE_BLOCKS,
-        "remarks": remarks,
-        "remark_number": {text: number for number, text in enumerate(remarks, 1)},
+        "layers": layers.layers(shown, data.pair_names),
+        "folded": len(shown) > layers.FOLD_BEYOND,
+        "steps": [(cell, list(of_cell)) for cell, of_cell in groupby(steps, key=_place)],
+        "verdicts": sum(len(group.lines) for group in (*shown, *steps)),
+        "pairs": data.pair_names,
+        "worthwhile": explained.WORTHWHILE_BLOCKS,
+        "remarks": warned,
+        "remark_number": remarks.numbers(warned),
+        "marks": VERDICT_MARK,
+        "control": conditions.control(data),
         "userland": userland.differences(data),
         "troubles": incidents.troubles(data),
         "claims": claims.findings(data),
@@ -87,8 +107,17 @@ def context(data: StudyData) -> dict[str, Any]:
         "software": conditions.software(data),
         "config": conditions.config_text(data),
         "margin": units.margin(data.study.margin),
-        "titles": FIGURES,
+        "titles": {name: title for name, title in FIGURES.items() if _has(data, name)},
     }
+
+
+def _place(group: view.Group) -> tuple[str, str]:
+    return group.machine, group.cell
+
+
+def _has(data: StudyData, figure: str) -> bool:
+    """Return whether the page shows a figure: those of features only where the study has such contrasts."""
+    return figure not in FEATURES or any(row["contrast"] in FEATURES[figure] for row in data.comparisons)
 
 
 def inline_svg(svg: str, name: str, label: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -12,8 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from tare import records
-from tare.analysis.pairing import Attempt, Evidence, Row, Values, attempts, gather, summaries
+from tare.analysis import equality, verdict
+from tare.analysis.contrasts import RUNTIME, gather
+from tare.analysis.pairing import CONTROL, Attempt, Evidence, Row, Values, attempts, summaries
 from tare.config import Cell, Study
+from tare.workloads.declaration import LAYERS
 from tare.workloads.registry import WORKLOADS
 
 #: the total leads, isolation explains it; other pairs follow as the study lists them
@@ -57,6 +61,11 @@ class StudyData:
         return gather(self.study, self.runs_table, self.samples)
 
     @cached_property
+    def judged(self) -> dict[tuple[str, ...], tuple[Evidence, equality.Equality]]:
+        """The evidence of every row of the table with its parity, by ``row_key``."""
+        return {one.key: (one, equality.judge(one)) for one in self.evidence if one.contrast != CONTROL}
+
+    @cached_property
     def attempts(self) -> list[tuple[Attempt, bool]]:
         """Every attempt with whether it counts."""
         return attempts(self.runs)
@@ -68,17 +77,51 @@ class StudyData:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """The (treatment, reference) of the study in reading order: docker ÷ host, docker ÷ chroot, the others."""
+        """The compared (treatment, reference) in reading order: docker ÷ host, docker ÷ chroot, the others."""
         listed: list[tuple[str, str]] = [(pair.treatment, pair.reference) for pair in self.study.comparisons]
         return [*(pair for pair in _LEADING if pair in listed), *(p for p in listed if p not in _LEADING)]
 
+    @property
+    def pair_names(self) -> list[str]:
+        """The pairs in reading order, in words."""
+        return [f"{treatment} ÷ {reference}" for treatment, reference in self.pairs]
+
+    @cached_property
+    def compared(self) -> list[Row]:
+        """The rows of the study's own comparisons, without ladder, star and options."""
+        return [row for row in self.comparisons if row["contrast"] == RUNTIME]
+
     @cached_property
     def groups(self) -> list[list[Row]]:
-        """The comparisons, those of one machine, cell and metric together, pairs in reading order."""
+        """The compared rows, those of one machine, cell and metric together, pairs in reading order."""
         return [
             sorted(rows, key=lambda row: self.pairs.index((row["treatment"], row["reference"])))
-            for _, rows in groupby(self.comparisons, key=_metric_key)
+            for _, rows in groupby(self.compared, key=_metric_key)
         ]
+
+    @cached_property
+    def attributed(self) -> list[list[Row]]:
+        """The rows of ladder, star, interaction and options, those of one machine, cell and metric together."""
+        rows = [row for row in self.comparisons if row["contrast"] != RUNTIME]
+        return [list(of_metric) for _, of_metric in groupby(rows, key=_metric_key)]
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """The cells of the study by id, in its order."""
+        return {cell.id: cell for cell in self.study.expand()}
+
+    def pair_label(self, treatment: str, reference: str) -> str:
+        """Return what differs between two runtimes by construction; of a variant and its base, what it changes."""
+        base = self.study.base
+        if treatment in self.study.variants and base(treatment) == base(reference):
+            return self.study.step(treatment)
+        return verdict.treatment_label(base(treatment), base(reference))
+
+    def runtimes_of(self, cell: Cell) -> tuple[str, ...]:
+        """Return a cell's runtimes without those that only ladder, star or options brought; all if none is left."""
+        study = self.study
+        brought = {*study.ladder, *study.star, *study.options} - {*study.runtimes}
+        return tuple(name for name in cell.runtimes if name not in brought) or cell.runtimes
 
     @cached_property
     def machines(self) -> list[str]:
@@ -127,10 +170,40 @@ def _metric_key(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in ("machine_id", "cell", "phase", "metric"))
 
 
+def row_key(row: Row) -> tuple[str, ...]:
+    """Return what identifies a row among the comparisons of a study."""
+    columns = ("machine_id", "cell", "phase", "metric", "contrast", "treatment", "reference")
+    return tuple(str(row[name]) for name in columns)
+
+
 def label(row: Row) -> str:
     """Return the metric of a comparison as people read it, e.g. ``steady training step``."""
     metrics = WORKLOADS[row["workload"]].metrics
     return next(m.label for m in metrics if (m.name, m.phase) == (row["metric"], row["phase"]))
+
+
+def layer(row: Row) -> str:
+    """Return which layer of the machine the comparison's workload looks at."""
+    return WORKLOADS[row["workload"]].layer
+
+
+def by_layer(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return layer → its rows, in the order of the report; layers without a row are absent."""
+    found: dict[str, list[Row]] = {name: [] for name in LAYERS}
+    for row in rows:
+        found[layer(row)].append(row)
+    return {name: of_layer for name, of_layer in found.items() if of_layer}
+
+
+def most_moved(groups: Sequence[list[Row]], most: int) -> list[list[Row]]:
+    """Return at most ``most`` of some groups in their order: those with the largest difference outside the noise."""
+
+    def largest(rows: Sequence[Row]) -> float:
+        told = (row for row in rows if row["ratio"] is not None and not verdict.within_noise(row))
+        return max((abs(math.log(row["ratio"])) for row in told), default=0.0)
+
+    chosen = sorted(range(len(groups)), key=lambda number: -largest(groups[number]))[:most]
+    return [groups[number] for number in sorted(chosen)]
 
 
 def short(identity: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tare import parity, parity_fields
-from tare.analysis import equality, notes, units
-from tare.analysis.study_data import StudyData
+from tare.analysis import units
+from tare.analysis.study_data import StudyData, row_key
 
 _VERSION = "process.interpreter.version"
 _LIBRARY, _PACKAGE = "libraries.", "software.packages."
@@ -42,9 +42,8 @@ class Difference:
 def differences(data: StudyData) -> list[Difference]:
     """Return the userland differences of the study; pairs that differ in the same way share one entry."""
     by_pair: dict[str, dict[tuple[str, str], list[str]]] = {}
-    evidence = notes.evidence_by_row(data)
     for row in (row for group in data.groups for row in group if row["parity"] == "userland"):
-        same = equality.judge(evidence[notes.row_key(row)])
+        _, same = data.judged[row_key(row)]
         fields = by_pair.setdefault(f"{row['treatment']} ÷ {row['reference']}", defaultdict(list))
         for name in [*same.fields, *([parity.LOSSES] if parity.LOSSES in same.details else [])]:
             cells = fields[(name, same.details.get(name, ""))]

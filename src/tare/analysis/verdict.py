@@ -40,13 +40,27 @@ def measurable(verdict: str, ci_low: float | None, ci_high: float | None) -> boo
 
 
 def treatment_label(treatment: str, reference: str) -> str:
-    """Return what differs between two runtimes by construction, e.g. ``isolation + userland`` for docker ÷ host."""
+    """Return what differs between two runtimes by construction, e.g. ``isolation + userland`` for docker ÷ host.
+
+    Variants are given by the runtime they are made from.
+    """
+    if treatment == reference:
+        return "options of the runtime"
     sides = (treatment == "host", reference == "host")
     other = reference if sides[0] else treatment
     if any(sides):
         return "userland" if other.startswith("chroot") else "isolation + userland"
     kinds = {runtime.split("-")[0] for runtime in (treatment, reference)}
     return "isolation" if len(kinds) == 2 else "options of the runtime"
+
+
+def within_noise(row: Mapping[str, Any]) -> bool:
+    """Return whether chance could have made it: the interval contains 1 or lies within the control's own interval."""
+    low, high = row["ci_low"], row["ci_high"]
+    if low is None or high is None or low <= 1 <= high:
+        return True
+    noise_low, noise_high = row["noise_ci_low"], row["noise_ci_high"]
+    return noise_low is not None and noise_high is not None and bool(noise_low <= low and high <= noise_high)
 
 
 def only_corrected(row: Mapping[str, Any]) -> bool:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from tare.analysis import equality, medians, notes, units, verdict
+from tare.analysis import explained, medians, notes, units, verdict
+from tare.analysis.contrasts import LADDER, RUNTIME
 from tare.analysis.figures.style import VERDICT_MARK
-from tare.analysis.pairing import Evidence, Row
-from tare.analysis.statistics import MOST_BLOCKS
-from tare.analysis.study_data import StudyData, label
+from tare.analysis.pairing import Row
+from tare.analysis.study_data import StudyData, label, layer, row_key
 
-#: more fields than this are counted, not listed
-_MOST_FIELDS = 6
-#: more blocks than this are no advice
-WORTHWHILE_BLOCKS = 50
 _FIGURE_OF_PHASE = {"startup": "startup", "first": "epochs"}
-_HASHES = re.compile(r"[0-9a-f]{16,} ≠ [0-9a-f]{16,}")
+_FIGURE_OF_CONTRAST = {"ladder": "ladder", "star": "ladder", "interaction": "ladder", "option": "options"}
+#: what asks for attention first: a cost, then what could be one
+_URGENCY = {verdict.SLOWER: 3, verdict.INCONCLUSIVE: 2, verdict.FASTER: 1}
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,9 @@ class Line:
     machine: str
     cell: str
     what: str
+    contrast: str
     pair: str
-    label: str
+    label: str  # what the pair differs in
     cost: str
     interval: str
     verdict: str
@@ -42,6 +42,8 @@ class Line:
     p_difference: str
     warnings: tuple[str, ...]
     figure: str
+    urgency: tuple[int, float]
+    noise: bool  # chance could have made it
 
     @property
     def badge(self) -> str:
@@ -62,6 +64,7 @@ class Line:
 class Group:
     """One metric of one cell: its medians by runtime, its control, and the verdict of every pair in reading order."""
 
+    layer: str
     machine: str
     cell: str
     what: str
@@ -70,132 +73,102 @@ class Group:
     warnings: tuple[str, ...]
     lines: tuple[Line, ...]
 
+    @property
+    def urgency(self) -> tuple[int, float]:
+        """The highest urgency of its lines."""
+        return max(line.urgency for line in self.lines)
+
+    @property
+    def told(self) -> tuple[Line, ...]:
+        """The lines with a difference that chance does not explain."""
+        decided = (verdict.SLOWER, verdict.FASTER)
+        return tuple(line for line in self.lines if line.verdict in decided and not line.noise)
+
+    @property
+    def untold(self) -> str:
+        """The verdicts of the other lines, counted: ``5 equivalent, 2 inconclusive``."""
+        told = [line.anchor for line in self.told]
+        counts = Counter(line.verdict for line in self.lines if line.anchor not in told)
+        return ", ".join(f"{number} {name}" for name, number in counts.items()) or "none"
+
+    def line(self, pair: str) -> Line | None:
+        """Return the line of a pair, or None where the cell does not compare it."""
+        return next((line for line in self.lines if line.pair == pair), None)
+
 
 def groups(data: StudyData) -> list[Group]:
-    """Return one group for each machine, cell and metric, in the order of the study."""
-    evidence = notes.evidence_by_row(data)
+    """Return one group for each machine, cell and metric that is compared, in the order of the study."""
     numbers = count(1)
-    return [_group(data, rows, evidence, numbers) for rows in data.groups]
+    return [_group(data, rows, "verdict", numbers) for rows in data.groups]
+
+
+def attributed(data: StudyData) -> list[Group]:
+    """Return the same for ladder, star, options and interaction, in this order."""
+    numbers = count(1)
+    return [_group(data, rows, "step", numbers) for rows in data.attributed]
 
 
 def lines(data: StudyData) -> list[Line]:
-    """Return one line for each row of the table ``comparisons``, in reading order."""
+    """Return one line for each compared row of the table ``comparisons``, in reading order."""
     return [line for group in groups(data) for line in group.lines]
 
 
-def remarks(shown: Sequence[Group]) -> dict[str, int]:
-    """Return every warning of the groups with the number of verdicts it concerns: what many share is said once."""
-    found: dict[str, int] = {}
-    for group in shown:
-        for line in group.lines:
-            for text in (*group.warnings, *line.warnings):
-                found[text] = found.get(text, 0) + 1
-    return found
-
-
-def _group(
-    data: StudyData,
-    rows: Sequence[Row],
-    evidence: Mapping[tuple[str, ...], Evidence],
-    numbers: Iterable[int],
-) -> Group:
+def _group(data: StudyData, rows: Sequence[Row], anchor: str, numbers: Iterator[int]) -> Group:
     first = rows[0]
     return Group(
+        layer=layer(first),
         machine=first["machine_id"],
         cell=first["cell"],
         what=label(first),
         medians=medians.shown(data, first),
         control=_control(first),
         warnings=tuple(notes.control_warnings(first)),
-        lines=tuple(
-            _line(data, number, row, evidence[notes.row_key(row)])
-            for row, number in zip(rows, numbers, strict=False)
-        ),
+        lines=tuple(_line(data, f"{anchor}-{next(numbers)}", row) for row in rows),
     )
 
 
-def _line(data: StudyData, number: int, row: Row, evidence: Evidence) -> Line:
-    same = equality.judge(evidence)
+def _line(data: StudyData, anchor: str, row: Row) -> Line:
+    evidence, same = data.judged[row_key(row)]
     comparable = row["verdict"] != verdict.NOT_COMPARABLE
+    contrast = row["contrast"]
     return Line(
-        anchor=f"verdict-{number}",
+        anchor=anchor,
         machine=row["machine_id"],
         cell=row["cell"],
         what=label(row),
+        contrast=contrast,
         pair=f"{row['treatment']} ÷ {row['reference']}",
-        label=verdict.treatment_label(row["treatment"], row["reference"]),
+        label=data.pair_label(row["treatment"], row["reference"]) if contrast == RUNTIME else step(row),
         cost=units.percent(row["ratio"]) if comparable else units.MISSING,
         interval=units.interval(row["ci_low"], row["ci_high"]) if comparable else "",
         verdict=row["verdict"],
         mark=VERDICT_MARK[row["verdict"]],
-        explained=explain(row, same.details),
-        advice=_advice(row),
+        explained=explained.explain(row, same.details),
+        advice=explained.advice(row),
         blocks=f"{row['blocks']} of {data.study.blocks}",
         p_equivalence=units.probability(row["p_equivalence"]),
         p_difference=units.probability(row["p_difference"]),
         warnings=(*notes.warnings(data, row, evidence), *(same.warnings if comparable else ())),
-        figure=_FIGURE_OF_PHASE.get(row["phase"], "blocks"),
+        figure=_FIGURE_OF_CONTRAST.get(contrast) or _FIGURE_OF_PHASE.get(row["phase"], "blocks"),
+        urgency=urgency(row),
+        noise=verdict.within_noise(row),
     )
+
+
+def urgency(row: Row) -> tuple[int, float]:
+    """Return what sorts rows: slower ones by the cost that is sure, then open ones by the cost that may be."""
+    rank = _URGENCY.get(row["verdict"], 0)
+    bound = {3: row["ci_low"], 2: row["ci_high"]}.get(rank)
+    return rank, math.log(bound) if bound else 0.0
+
+
+def step(row: Row) -> str:
+    """Return what a row of ladder, star or options is about: ``+ network namespace``, ``seccomp``."""
+    words = str(row["level"] or f"{row['treatment']} ÷ {row['reference']}")
+    return f"+ {words}" if row["contrast"] == LADDER else words
 
 
 def _control(row: Row) -> tuple[str, str]:
     if row["noise_ratio"] is None:
         return ("none", "")
     return units.percent(row["noise_ratio"]), units.interval(row["noise_ci_low"], row["noise_ci_high"])
-
-
-def explain(row: Row, details: Mapping[str, str]) -> str:
-    """Return what stands behind the verdict's word: how much it says, blocks needed, or why not comparable."""
-    if verdict.measurable(row["verdict"], row["ci_low"], row["ci_high"]):
-        return f"measurable: {units.percent(row['ratio'])}"
-    if row["verdict"] in (verdict.SLOWER, verdict.FASTER):
-        margin = units.margin(row["margin"])
-        beyond = row["ci_low"] > 1 + row["margin"] or row["ci_high"] < 1 / (1 + row["margin"])
-        return f"by more than the margin {margin}" if beyond else f"perhaps by less than the margin {margin}"
-    if row["verdict"] == verdict.INCONCLUSIVE:
-        return _unconfirmed(row) + blocks_advice(row["blocks_needed"])
-    if row["verdict"] == verdict.NOT_COMPARABLE:
-        return _not_comparable(row, details)
-    return ""
-
-
-def _unconfirmed(row: Row) -> str:
-    """Return why an interval that shows something is no verdict: the p value must hold too, after correction."""
-    if not verdict.only_corrected(row):
-        return ""
-    p = row["p_equivalence"] if row["ci_low"] <= 1 <= row["ci_high"] else row["p_difference"]
-    return f"the interval alone would decide, but the corrected p is {units.probability(p)}; "
-
-
-def blocks_advice(needed: int | None) -> str:
-    """Return how many blocks would decide, or that more of them hardly will."""
-    if needed is not None and needed <= WORTHWHILE_BLOCKS:
-        return f"about {needed} blocks would decide"
-    number = f"about {needed}" if needed is not None else f"over {MOST_BLOCKS}"
-    return f"more blocks will hardly decide: the noise is too large ({number} needed)"
-
-
-def _advice(row: Row) -> str:
-    needed = row["blocks_needed"]
-    if row["verdict"] != verdict.INCONCLUSIVE:
-        return ""
-    return f"{needed} blocks" if needed is not None and needed <= WORTHWHILE_BLOCKS else "too noisy"
-
-
-def _not_comparable(row: Row, details: Mapping[str, str]) -> str:
-    fields = row["parity_fields"] or ()
-    if equality.TOO_FEW_BLOCKS in fields:
-        return f"{units.count(row['blocks'], 'usable block')}, 2 are needed"
-    kind = "evidence missing" if row["parity"] == "unknown" else "different software or work"
-    return f"{kind}: {_fields(fields, details)}" if fields else kind
-
-
-def _fields(names: Sequence[str], details: Mapping[str, str]) -> str:
-    """Return the fields with both values; of files the names alone, since two hashes tell nobody anything."""
-    shown = [_field(name, details.get(name, "")) for name in names[:_MOST_FIELDS]]
-    more = len(names) - _MOST_FIELDS
-    return "; ".join([*shown, *([f"and {more} more (column parity_fields)"] if more > 0 else [])])
-
-
-def _field(name: str, values: str) -> str:
-    return name if not values or _HASHES.fullmatch(values) else f"{name} ({values})"

@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from tare.analysis import units
+from tare.analysis.contrasts import RUNTIME
 from tare.analysis.figures import style
-from tare.analysis.pairing import Evidence
+from tare.analysis.pairing import CONTROL, Evidence
 from tare.analysis.study_data import StudyData
 
 TITLE = "Every block: cost ratio by block number"
@@ -26,7 +27,8 @@ def draw(data: StudyData) -> Figure:
         panels = [
             list(of_metric)
             for _, of_metric in groupby(
-                data.evidence, key=lambda one: (one.machine_id, one.cell.id, one.metric)
+                (one for one in data.evidence if one.contrast in (RUNTIME, CONTROL)),
+                key=lambda one: (one.machine_id, one.cell.id, one.metric),
             )
         ]
         panels = [
@@ -74,22 +76,10 @@ def _panel(axes: Axes, data: StudyData, panel: list[Evidence]) -> None:
         _series(axes, data, one, (index - (len(panel) - 1) / 2) * 0.09)
     axes.set_xlim(0.5, max(data.study.blocks, 2) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    marks = ratio_ticks(*axes.get_ylim())
+    marks = style.ratio_ticks(*axes.get_ylim())
     axes.set_yticks([math.log(mark) for mark in marks], [units.axis_ratio(mark) for mark in marks])
     axes.tick_params(labelsize=7)
     style.grid(axes, "y")
-
-
-def ratio_ticks(low: float, high: float) -> list[float]:
-    """Return at most six round cost ratios between two log ratios: round percentages, or 1, 2, 5 … for factors."""
-    for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
-        first, last = math.ceil(math.expm1(low) / step), math.floor(math.expm1(high) / step)
-        if last - first < 6:
-            return [1 + number * step for number in range(first, last + 1) if 1 + number * step > 0]
-    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
-    factors = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
-    inside = [factor for factor in factors if low <= math.log(factor) <= high]
-    return inside if len(inside) <= 6 else [factor for factor in inside if math.log10(factor).is_integer()]
 
 
 def _series(axes: Axes, data: StudyData, one: Evidence, shift: float) -> None:

@@ -33,7 +33,7 @@ def draw(data: StudyData) -> Figure:
         epochs = epoch_seconds(data)
         lines: list[Line] = []
         for machine, cell in data.places():
-            for runtime in data.study.runtimes:
+            for runtime in data.runtimes_of(cell):
                 found = [
                     one
                     for run in ok_runs(data.counted(machine, cell.id), runtime)

@@ -45,7 +45,7 @@ def epoch_seconds(data: StudyData) -> Epochs:
 def _has(data: StudyData, machine: str, cell: Cell, epochs: Epochs) -> bool:
     counted = data.counted(machine, cell.id)
     return any(
-        run["run_id"] in epochs for runtime in data.study.runtimes for run in ok_runs(counted, runtime)
+        run["run_id"] in epochs for runtime in data.runtimes_of(cell) for run in ok_runs(counted, runtime)
     )
 
 
@@ -59,8 +59,8 @@ def _draw(data: StudyData, places: list[tuple[str, Cell]], epochs: Epochs) -> Fi
     for axes in all_axes[len(places) :]:
         axes.set_axis_off()
     handles = []
-    for runtime in data.study.runtimes:
-        colour, marker, _ = style.RUNTIME_STYLE[runtime]
+    for runtime in dict.fromkeys(name for _, cell in places for name in data.runtimes_of(cell)):
+        colour, marker, _ = style.runtime_style(data, runtime)
         handles.append(Line2D([], [], color=colour, marker=marker, ms=5, label=runtime))
     style.head(drawn, TITLE, handles, columns=6)
     style.caption(
@@ -77,9 +77,10 @@ def _panel(axes: Axes, data: StudyData, machine: str, cell: Cell, epochs: Epochs
     axes.set_title(data.place_name(machine, cell) + (f" (cache: {cache})" if cache else ""), fontsize=8.5)
     counted = data.counted(machine, cell.id)
     numbers: set[int] = set()
-    for index, runtime in enumerate(data.study.runtimes):
-        colour, marker, _ = style.RUNTIME_STYLE[runtime]
-        shift = (index - (len(data.study.runtimes) - 1) / 2) * 0.12
+    runtimes = data.runtimes_of(cell)
+    for index, runtime in enumerate(runtimes):
+        colour, marker, _ = style.runtime_style(data, runtime)
+        shift = (index - (len(runtimes) - 1) / 2) * 0.12
         by_epoch: dict[int, list[float]] = {}
         for run in ok_runs(counted, runtime):
             for epoch, value in epochs.get(run["run_id"], {}).items():

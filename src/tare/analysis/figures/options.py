@@ -1,18 +1,76 @@
-"""What your flags cost: docker with an option ÷ docker without it."""
+"""What options that are no default cost: docker with the option ÷ docker, in every cell and metric."""
 
 from __future__ import annotations
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from tare.analysis.figures import style
-from tare.analysis.study_data import StudyData
+from tare.analysis import units
+from tare.analysis.contrasts import OPTION
+from tare.analysis.figures import forest, style
+from tare.analysis.pairing import CONTROL, Row
+from tare.analysis.study_data import StudyData, most_moved
+from tare.config import Cell
 
 TITLE = "What your flags cost: docker with an option ÷ docker without it"
+#: a cell with more metrics shows those that an option moves most
+MOST_METRICS = 6
 
 
 def draw(data: StudyData) -> Figure:
-    """Return the figure."""
+    """Return a panel for each machine and cell: in it, by metric, an interval for each option, and the control."""
     with style.context():
-        return style.empty(
-            data, TITLE, "This study has no options; config/presets/attribution.yaml has some."
-        )
+        if not data.study.options:
+            return style.empty(
+                data, TITLE, "This study has no options; config/presets/attribution.yaml has some."
+            )
+        panels = [
+            forest.Panel("", data.place_name(machine, cell), rows)
+            for machine, cell in data.places()
+            if (rows := _rows(data, machine, cell))
+        ]
+        if not panels:
+            return style.empty(data, TITLE, "No block with an option has been measured yet.")
+        return _draw(data, panels)
+
+
+def _draw(data: StudyData, panels: list[forest.Panel]) -> Figure:
+    drawn = forest.draw(panels, data.study.margin, lambda row: _style(data, row))
+    handles = [
+        Line2D([], [], color=colour, marker=marker, ms=5, ls="", label=data.study.step(name))
+        for name in data.study.options
+        for colour, marker in [style.PAIR_STYLE[data.study.options.index(name) % len(style.PAIR_STYLE)]]
+    ]
+    colour, marker = style.CONTROL_STYLE
+    handles.append(Line2D([], [], color=colour, marker=marker, ms=5, ls="", label="control"))
+    band = Patch(color=style.BAND, label=f"margin {units.margin(data.study.margin)}")
+    style.head(drawn, TITLE, [*handles, band], columns=3)
+    style.caption(
+        drawn,
+        data,
+        "Paired by block, 90 % t interval; throughput is inverted. The control is one runtime twice in each block: "
+        f"its interval is the noise floor. At most {MOST_METRICS} metrics a cell, those that an option moves most; "
+        "the table comparisons has all.",
+    )
+    return drawn
+
+
+def _rows(data: StudyData, machine: str, cell: Cell) -> list[Row]:
+    groups = [
+        options
+        for rows in data.attributed
+        if (rows[0]["machine_id"], rows[0]["cell"]) == (machine, cell.id)
+        if (options := [row for row in rows if row["contrast"] == OPTION])
+    ]
+    return [
+        row
+        for rows in most_moved(groups, MOST_METRICS)
+        for row in [*rows, forest.control_row(rows[0], cell.control)]
+    ]
+
+
+def _style(data: StudyData, row: Row) -> tuple[str, str]:
+    if row["treatment"] == CONTROL:
+        return style.CONTROL_STYLE
+    return style.PAIR_STYLE[data.study.options.index(row["treatment"]) % len(style.PAIR_STYLE)]

@@ -31,7 +31,7 @@ def draw(data: StudyData) -> Figure:
         lines: list[Line] = [
             (data.place_name(machine, cell), runtime, runs)
             for machine, cell in data.places()
-            for runtime in data.study.runtimes
+            for runtime in data.runtimes_of(cell)
             if (runs := ok_runs(data.counted(machine, cell.id), runtime))
         ]
         if not lines:
@@ -45,7 +45,7 @@ def _draw(data: StudyData, lines: list[Line]) -> Figure:
     for index, (axes, (column, words)) in enumerate(
         zip(drawn.subplots(1, 2, sharey=True), _PARTS, strict=True)
     ):
-        _panel(axes, lines, column, named=index == 0)
+        _panel(axes, data, lines, column, named=index == 0)
         axes.set_title(words, fontsize=8.5)
     style.head(drawn, TITLE, [])
     style.caption(
@@ -57,7 +57,7 @@ def _draw(data: StudyData, lines: list[Line]) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, lines: list[Line], column: str, named: bool) -> None:
+def _panel(axes: Axes, data: StudyData, lines: list[Line], column: str, named: bool) -> None:
     y, place, labels = 0.0, "", []
     for name, runtime, runs in lines:
         if name != place:
@@ -72,7 +72,7 @@ def _panel(axes: Axes, lines: list[Line], column: str, named: bool) -> None:
                 va="center",
             )
             place = name
-        colour, marker, _ = style.RUNTIME_STYLE[runtime]
+        colour, marker, _ = style.runtime_style(data, runtime)
         values = [run[column] for run in runs if run[column] is not None and run[column] > 0]
         if values:
             axes.plot(values, [y] * len(values), marker=marker, ms=5, ls="", color=colour, alpha=0.45, mew=0)

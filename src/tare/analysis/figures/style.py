@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,15 @@ RUNTIME_STYLE: Mapping[str, tuple[str, str, str]] = {
     "docker-pure": ("#CC79A7", "D", ".."),
     "docker-hardened": ("#E69F00", "v", "++"),
 }
+#: greys and muted hues with shapes that no runtime of its own has
+VARIANT_STYLE = (
+    ("#332288", "X", "oo"),
+    ("#44AA99", "p", "**"),
+    ("#882255", "<", "--"),
+    ("#999933", ">", "||"),
+    ("#AA4499", "h", "OO"),
+    ("#555555", "8", "xo"),
+)
 PAIR_STYLE = (
     ("#D55E00", "o"),
     ("#0072B2", "s"),
@@ -83,6 +93,14 @@ def save(drawn: Figure, svg: Path, png: Path) -> None:
         drawn.savefig(png, format="png", dpi=150, metadata={"Software": None})
 
 
+def runtime_style(data: StudyData, runtime: str) -> tuple[str, str, str]:
+    """Return (colour, marker, hatch) of a runtime; a variant gets one of its own by its place in the config."""
+    if runtime in RUNTIME_STYLE:
+        return RUNTIME_STYLE[runtime]
+    place = list(data.study.variants).index(runtime) if runtime in data.study.variants else 0
+    return VARIANT_STYLE[place % len(VARIANT_STYLE)]
+
+
 def pair_style(data: StudyData, treatment: str, reference: str) -> tuple[str, str]:
     """Return (colour, marker) of a pair by its place in reading order."""
     if treatment == CONTROL:
@@ -98,7 +116,10 @@ def pair_name(treatment: str, reference: str) -> str:
 def pair_handles(data: StudyData, line: bool = False) -> list[Line2D]:
     """Return the legend's entries of all pairs and the control."""
     handles = []
-    for treatment, reference in [*data.pairs, (CONTROL, data.study.control_runtime())]:
+    compared = {(row["treatment"], row["reference"]) for row in data.compared}
+    pairs = [pair for pair in data.pairs if pair in compared] or data.pairs
+    controls = dict.fromkeys(cell.control for _, cell in data.places())
+    for treatment, reference in [*pairs, *((CONTROL, name) for name in controls)]:
         colour, marker = pair_style(data, treatment, reference)
         handles.append(
             Line2D(
@@ -151,6 +172,18 @@ def empty(data: StudyData, title: str, reason: str) -> Figure:
     head(drawn, title, [])
     caption(drawn, data, "No data for this figure.")
     return drawn
+
+
+def ratio_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return at most ``most`` round cost ratios between two log ratios: round percentages, or 1, 2, 5 … for factors."""
+    for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+        first, last = math.ceil(math.expm1(low) / step), math.floor(math.expm1(high) / step)
+        if last - first < most:
+            return [1 + number * step for number in range(first, last + 1) if 1 + number * step > 0]
+    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+    factors = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    inside = [factor for factor in factors if low <= math.log(factor) <= high]
+    return inside if len(inside) <= most else [factor for factor in inside if math.log10(factor).is_integer()]
 
 
 def grid(axes: Axes, axis: str) -> None:

@@ -1,0 +1,106 @@
+"""The ladder of one metric as a waterfall: where each step starts and ends, and what the whole ladder costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.analysis import equality, verdict
+from tare.analysis.contrasts import INTERACTION, LADDER, STAR, pair_evidence
+from tare.analysis.pairing import Row
+from tare.analysis.statistics import Estimate, estimate
+from tare.analysis.study_data import StudyData, most_moved
+from tare.config import Cell
+from tare.variants import Contrast
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its row, and where its bar begins, in log cost against the first rung of the sum."""
+
+    row: Row
+    start: float
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the step has a number."""
+        return bool(self.row["verdict"] != verdict.NOT_COMPARABLE)
+
+    @property
+    def end(self) -> float:
+        """Where its bar ends: at the start where there is no number."""
+        return self.start + (math.log(self.row["ratio"]) if self.comparable else 0.0)
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """One metric of one cell. ``first``, ``last``: the rungs that ``total`` compares, measured, not added up."""
+
+    machine: str
+    cell: Cell
+    metric: str
+    steps: tuple[Step, ...]
+    first: str
+    last: str
+    total: Row | None
+    star: tuple[Row, ...]
+    interaction: Row | None
+
+
+def waterfalls(data: StudyData, most: int) -> list[Waterfall]:
+    """Return the waterfalls of the study; of each cell at most ``most`` metrics, those with the largest steps."""
+    found = []
+    for machine, cell in data.places():
+        groups = [
+            shown
+            for rows in data.attributed
+            if (rows[0]["machine_id"], rows[0]["cell"]) == (machine, cell.id)
+            if (shown := [row for row in rows if row["contrast"] in (LADDER, STAR, INTERACTION)])
+        ]
+        found += [_waterfall(data, machine, cell, rows) for rows in most_moved(groups, most)]
+    return found
+
+
+def _waterfall(data: StudyData, machine: str, cell: Cell, rows: Sequence[Row]) -> Waterfall:
+    metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (rows[0]["phase"], rows[0]["metric"]))
+    steps = _steps([row for row in rows if row["contrast"] == LADDER])
+    # what cannot be compared breaks the sum: it begins anew above it, and the total with it
+    broken = [number for number, step in enumerate(steps) if not step.comparable]
+    whole = steps[broken[-1] + 1 :] if broken else steps
+    first, last = (whole[0].row["reference"], whole[-1].row["treatment"]) if whole else ("", "")
+    return Waterfall(
+        machine,
+        cell,
+        metric.label,
+        steps,
+        first,
+        last,
+        _total(data, machine, cell, rows[0], first, last) if whole else None,
+        tuple(row for row in rows if row["contrast"] == STAR),
+        next((row for row in rows if row["contrast"] == INTERACTION), None),
+    )
+
+
+def _steps(ladder: Sequence[Row]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for row in ladder:
+        before = steps[-1] if steps else None
+        steps.append(Step(row, before.end if before and before.comparable else 0.0))
+    return tuple(steps)
+
+
+def _total(data: StudyData, machine: str, cell: Cell, row: Row, first: str, last: str) -> Row | None:
+    """Return what the ladder costs from ``first`` to ``last`` as a row without verdict, or None where nothing is known.
+
+    It is taken block by block like every pair, so it need not be the product of the steps when blocks are missing.
+    """
+    metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (row["phase"], row["metric"]))
+    of_cell = [one for one in data.attempts if (one[0].machine_id, one[0].cell) == (machine, cell.id)]
+    pair = Contrast(LADDER, "total", last, first)
+    evidence = pair_evidence(data.study, machine, cell, metric, pair, of_cell, data.values)
+    if equality.judge(evidence).status not in ("same", "userland"):
+        return None
+    found: Estimate = estimate(evidence.log_ratios, data.study.margin)
+    numbers = {"ratio": found.ratio, "ci_low": found.ci_low, "ci_high": found.ci_high}
+    return {**row, **numbers, "level": "total", "treatment": last, "reference": first, "verdict": None}
