@@ -1,6 +1,7 @@
-"""Keeps a finished study as the reference: `python scripts/keep_reference.py <study folder> [<preset> …]`.
+"""Keeps finished studies as references: `python scripts/keep_reference.py <name> <study folder> [<preset> …]`.
 
-Without arguments it draws the kept one anew from its tables (after a change of figures or report).
+The name is a folder below results/reference, or `.` for the one that `make demo` shows. Without arguments all kept
+ones are drawn anew from their tables (after a change of figures or report).
 """
 
 from __future__ import annotations
@@ -46,15 +47,21 @@ def keep(study: Study, source: Path, target: Path) -> None:
     (target / "machine.json").write_text(json.dumps(machine, indent=2) + "\n", encoding="utf-8")
 
 
+def kept() -> list[Path]:
+    """Return the folders of all kept studies."""
+    return sorted(path.parent for path in REFERENCE.rglob("study.json"))
+
+
 def main() -> None:
-    """Keep the study of the command line (its folder and its config files), if one is named; draw the reference."""
+    """Keep the study of the command line (name, folder, config files), if one is given; draw all kept ones."""
     if len(sys.argv) > 1:
-        source, *presets = map(Path, sys.argv[1:])
+        name, (source, *presets) = sys.argv[1], map(Path, sys.argv[2:])
         config: dict[str, object] = {}
         for path in (ROOT / "config/config.yaml", *presets):
             config |= yaml.safe_load(path.read_text(encoding="utf-8"))
-        keep(Study.model_validate(config), source, REFERENCE)
-    publish(load(REFERENCE), REFERENCE)
+        keep(Study.model_validate(config), source, REFERENCE / name)
+    for folder in kept():
+        publish(load(folder), folder)
 
 
 if __name__ == "__main__":
