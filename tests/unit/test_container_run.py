@@ -169,3 +169,24 @@ def test_denied_socket_names_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.engine_probe, "probe", lambda: state)
     text = str(engine.unavailable())
     assert "not in group docker; sudo usermod -aG docker $USER" in text
+
+
+def test_a_volume_is_asked_for_with_our_labels(api: docker.APIClient) -> None:
+    spec = runtimes.get("docker").specify(replace(request(), location="volume"))
+    mounts = creation(spec, api)["host_config"]["Mounts"]
+    assert mounts[:2] == MOUNTS
+    assert mounts[2:] == [
+        {
+            "Type": "volume",
+            "Source": "tare-r1",
+            "Target": "/var/tmp",
+            "ReadOnly": False,
+            "VolumeOptions": {"Labels": {"tare": "quick", "tare.run": "r1", "tare.owner": "h:1:2"}},
+        }
+    ]
+
+
+@pytest.mark.parametrize("location", ["bind", "layer"])
+def test_without_a_volume_nothing_more_is_mounted(api: docker.APIClient, location: str) -> None:
+    spec = runtimes.get("docker").specify(replace(request(), location=location))
+    assert creation(spec, api)["host_config"]["Mounts"] == MOUNTS
