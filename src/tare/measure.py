@@ -202,7 +202,7 @@ def _outcome(block: _Block, slot: Slot, launch: RunRequest) -> dict[str, Any]:
             runtime, peer.of(launch), body, request.wheel, ground.native, start, **limits
         )
     except peer.PeerError as error:
-        return {"status": "failed", "reasons": [str(error)]}
+        return {"status": "failed", "reasons": error.reasons}
     return evaluate(request, ground, ended, launch.output, cache, served)
 
 

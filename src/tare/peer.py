@@ -7,7 +7,7 @@ but no row: it has no numbers. The client's run happens between the peer's ``rea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,11 @@ TIMEOUTS = 2
 
 
 class PeerError(RuntimeError):
-    """The peer did not come to serve, so that there was no run; the message is the reason of the failed row."""
+    """The peer did not come to serve, so that there was no run; ``reasons`` are those of the failed row."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = list(reasons)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def serve(
     )
     peer = _judge(ended, request.output)
     if not served:
-        raise PeerError("; ".join(peer.reasons) or "peer: it ended before it was ready, without a word")
+        raise PeerError(peer.reasons or ["peer: it ended before it was ready, without a word"])
     return served[0], peer
 
 
@@ -119,9 +123,9 @@ def _address(folder: Path) -> dict[str, Any]:
     try:
         told = json.loads((folder / ADDRESS).read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
-        raise PeerError(f"peer: ready, but its {ADDRESS} cannot be read: {error}") from None
+        raise PeerError([f"peer: ready, but its {ADDRESS} cannot be read: {error}"]) from None
     if not isinstance(told, dict) or not {"address", "port"} <= set(told):
-        raise PeerError(f"peer: its {ADDRESS} names no address and port: {str(told)[:200]}")
+        raise PeerError([f"peer: its {ADDRESS} names no address and port: {str(told)[:200]}"])
     return told
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tare.config import Disturbance
-from tare.disturbance import judge
+from tare.disturbance import joined, judge
 
 LIMITS = Disturbance()
 QUIET = {
@@ -104,3 +104,24 @@ def test_counters_that_step_back_are_no_disturbance() -> None:
     assert judge(QUIET, grown(busy_seconds=-1, steal_seconds=-1, throttled_seconds=-1), 10.0, 2, LIMITS) == []
     # own time is finer than the machine's: it may exceed it by a tick
     assert judge(QUIET, grown(busy_seconds=19.99, own_cpu_seconds=20.0), 10.0, 2, LIMITS) == []
+
+
+def test_what_a_peer_used_is_the_runs_own() -> None:
+    ready = {**QUIET, "softirq_seconds": 1.0}
+    end = {**grown(own_cpu_seconds=4, throttled_seconds=0.1), "softirq_seconds": 3.0}
+    merged = joined(ready, end, {"own_cpu_seconds": 5.0, "throttled_seconds": 0.7})
+    assert merged == {**end, "own_cpu_seconds": 10 + 4 + 5 + 2, "throttled_seconds": pytest.approx(0.5 + 0.7)}
+
+
+def test_the_larger_throttling_counts_once() -> None:
+    end = grown(throttled_seconds=0.4)
+    assert joined(QUIET, end, {"throttled_seconds": 0.3})["throttled_seconds"] == pytest.approx(0.9)
+    assert joined(QUIET, end, {"throttled_seconds": None})["throttled_seconds"] == pytest.approx(0.9)
+    assert joined({}, {}, {"throttled_seconds": 0.3})["throttled_seconds"] == 0.3
+    assert joined({}, {}, {})["throttled_seconds"] is None
+
+
+def test_a_peer_whose_time_is_not_told_leaves_others_unjudged() -> None:
+    merged = joined(QUIET, grown(busy_seconds=20), {})
+    assert merged["own_cpu_seconds"] is None
+    assert judge(QUIET, merged, 10.0, 2, LIMITS) == []

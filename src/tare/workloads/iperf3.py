@@ -13,15 +13,14 @@ from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import net_peer, tool
 from tare.workloads.hpc_software import debian_packages
+from tare.workloads.iperf3_output import INTERVAL_SECONDS, ends, facts, rates, reasons
 from tare.workloads.net_address import free_port, listens, local_address
 from tare.workloads.network import peer_of
+from tare.workloads.samples import steady
 
 PACKAGES = ("iperf3", "libiperf0")
-#: seconds of warm-up that iperf3 leaves out, and of one interval, whose rate is one sample
-OMIT_SECONDS, INTERVAL_SECONDS = 1, 0.1
+OMIT_SECONDS = 1  # of warm-up, which iperf3 leaves out
 CONNECT_MILLISECONDS = 5000
-#: largest share by which the measured time may differ from the one asked for
-TIME_TOLERANCE = 0.1
 ATTEMPTS, LISTEN_SECONDS, POLL_SECONDS = 5, 10.0, 0.005
 SPARE_SECONDS = 60
 #: of the buffers that are copied to learn what memory carries: beyond every cache but the largest
@@ -76,7 +75,7 @@ class Iperf3Server(net_peer.Server):
 
     def facts(self, printed: Mapping[str, Any]) -> Dict[str, Any]:
         """Return both ends as the server saw them."""
-        return {"connected": _ends(printed)}
+        return {"connected": ends(printed)}
 
     def software(self) -> Dict[str, Any]:
         """Return iperf3's version and package."""
@@ -101,7 +100,6 @@ class Iperf3(Task):
         self.words = client_command(request, self.local)
         self.copy_rate = copy_rate()
         self.result: Dict[str, Any] = {}
-        self.stderr = ""
 
     def steps(self, epoch: int) -> Iterator[None]:
         """Run iperf3 once. Its status says nothing: with --json it is 0 after an error too."""
@@ -114,31 +112,21 @@ class Iperf3(Task):
             timeout=float(self.request.factors["seconds"]) + SPARE_SECONDS,
             check=False,
         )
-        self.stderr = done.stderr.decode("utf-8", "replace").strip()
         try:
             self.result = json.loads(done.stdout.decode("utf-8", "replace"))
         except ValueError:
-            self.result = {"error": "iperf3 ended with status %d and printed no JSON" % done.returncode}
+            said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+            self.result = {"error": "no JSON, status %d: %s" % (done.returncode, said)}
         yield
 
     def samples(self) -> List[Dict[str, Any]]:
         """Return bytes received per second in each interval after the warm-up."""
-        return [
-            {
-                "metric": "received_bytes_per_second",
-                "phase": "steady",
-                "epoch": None,
-                "index": index,
-                "value": value,
-                "unit": "B/s",
-            }
-            for index, value in enumerate(rates(self.result))
-        ]
+        # No sample may be 0; that there was one is a reason of ``check``.
+        values = [value for value in rates(self.result) if value > 0]
+        return steady("received_bytes_per_second", "B/s", values)
 
     def check(self) -> Check:
         """Return whether iperf3 measured what was asked for, and what it says about the connection."""
-        if self.result.get("error"):
-            return Check(["iperf3: %s" % " ".join(filter(None, (self.result["error"], self.stderr)))], {})
         limit = self.copy_rate * len(os.sched_getaffinity(0))
         asked = {**self.request.factors, "local": self.local, **self.peer}
         recorded = facts(self.result)
@@ -171,80 +159,6 @@ def client_command(request: Request, local: str) -> List[str]:
              "--length", str(factors["bytes"]), "--connect-timeout", str(CONNECT_MILLISECONDS)]  # fmt: skip
     bound = [cpus[at] for at in (rank["client"], rank["server"]) if at is not None]
     return [*words, "--affinity", "%d,%d" % (bound[0], bound[1])] if bound else words
-
-
-def rates(result: Mapping[str, Any]) -> List[float]:
-    """Return the bytes per second that the server received in each interval after the warm-up.
-
-    What is left of the time after the last whole interval is none.
-    """
-    sums = [one["sum"] for one in result.get("server_output_json", {}).get("intervals", [])]
-    return [
-        one["bytes"] / one["seconds"]
-        for one in sums
-        if not one["omitted"] and one["seconds"] > INTERVAL_SECONDS / 2
-    ]
-
-
-def reasons(result: Mapping[str, Any], asked: Mapping[str, Any], limit: float) -> List[str]:
-    """Return why the result is no number; ``limit`` is what the memory carries, in B/s."""
-    found = []
-    received, server = result["end"]["sum_received"], result.get("server_output_json", {})
-    if server.get("error"):
-        found.append("iperf3's server: %s" % server["error"])
-    if abs(received["seconds"] / asked["seconds"] - 1) > TIME_TOLERANCE:
-        found.append("%.3f s were measured, asked for were %d s" % (received["seconds"], asked["seconds"]))
-    values = rates(result)
-    if not values or min(values) <= 0:
-        found.append("an interval without a byte received; the path is broken or the machine was halted")
-    if max(values, default=0) > limit:
-        found.append(
-            "%.3g B/s is more than the memory of this machine carries (%.3g B/s): the bytes were not moved"
-            % (max(values), limit)
-        )
-    versions = {asked.get("version"), result["start"].get("version"), server.get("start", {}).get("version")}
-    if len(versions) != 1:
-        found.append("the ends run different iperf3 versions: %s" % ", ".join(sorted(map(str, versions))))
-    for end in _ends(result):
-        if (end[0], end[2], end[3]) != (asked["local"], asked["address"], asked["port"]):
-            found.append("connected were %s:%d and %s:%d, asked for was %s to %s:%d"
-                         % (*end, asked["local"], asked["address"], asked["port"]))  # fmt: skip
-    started = result["start"]["test_start"]
-    for name, key in (("streams", "num_streams"), ("bytes", "blksize"), ("seconds", "duration")):
-        if started[key] != asked[name]:
-            found.append("%s is %d, asked for was %d" % (name, started[key], asked[name]))
-    return found
-
-
-def facts(result: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what describes the connection: ends, buffers, segment size, retransmits, totals, CPU shares.
-
-    ``work`` is what was done, the rest what was found.
-    """
-    start, end = result["start"], result["end"]
-    started = start["test_start"]
-    return {
-        "work": {
-            "streams": started["num_streams"],
-            "bytes": started["blksize"],
-            "seconds": started["duration"],
-            "warm_up_seconds": started["omit"],
-        },
-        "connected": _ends(result),
-        "segment_bytes": start.get("tcp_mss_default"),
-        "send_buffer_bytes": start.get("sndbuf_actual"),
-        "receive_buffer_bytes": start.get("rcvbuf_actual"),
-        "retransmits": end["sum_sent"].get("retransmits"),
-        "received_bytes": end["sum_received"]["bytes"],
-        "measured_seconds": end["sum_received"]["seconds"],
-        "cpu_percent": end.get("cpu_utilization_percent"),
-    }
-
-
-def _ends(result: Mapping[str, Any]) -> List[List[Any]]:
-    """Return [local address, local port, remote address, remote port] of every connection."""
-    names = ("local_host", "local_port", "remote_host", "remote_port")
-    return [[one[name] for name in names] for one in result["start"]["connected"]]
 
 
 def copy_rate() -> float:

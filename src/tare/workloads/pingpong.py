@@ -11,6 +11,7 @@ from tare.worker.task import Check, Task
 from tare.workloads import native, net_peer
 from tare.workloads.net_address import local_address
 from tare.workloads.network import peer_of
+from tare.workloads.samples import steady
 
 PROGRAM = "pingpong"
 #: a median below so many steps of the clock is the clock's, not the network's
@@ -84,12 +85,8 @@ class PingPong(Task):
     def samples(self) -> List[Dict[str, Any]]:
         """Return median and 99th percentile of every batch of round trips, in seconds."""
         return [
-            {"metric": metric, "phase": "steady", "epoch": None, "index": index, "value": value, "unit": "s"}
-            for metric, key in (
-                ("round_trip_seconds", "batch_median_seconds"),
-                ("round_trip_p99_seconds", "batch_p99_seconds"),
-            )
-            for index, value in enumerate(self.result[key])
+            *steady("round_trip_seconds", "s", self.result["batch_median_seconds"]),
+            *steady("round_trip_p99_seconds", "s", self.result["batch_p99_seconds"]),
         ]
 
     def check(self) -> Check:
