@@ -7,17 +7,20 @@ enum { SPINS = 2000 };
 
 typedef void row_kernel(const struct matrix *matrix, const double *b, double *x, int64_t first, int64_t end);
 
-/* Wait until a plane's counter has come to `target`; spins, then lets others run. */
-static void await(struct progress *progress, long long target)
+/* Wait until a plane's counter has come to `target`; spins, then lets others run. Returns what it has come to. */
+static long long await(struct progress *progress, long long target)
 {
-    for (int spin = 0; atomic_load_explicit(&progress->done, memory_order_acquire) < target; spin++) {
+    long long done = atomic_load_explicit(&progress->done, memory_order_acquire);
+    for (int spin = 0; done < target; spin++) {
         if (spin >= SPINS)
             sched_yield();
 #if defined(__x86_64__)
         else
             __builtin_ia32_pause();
 #endif
+        done = atomic_load_explicit(&progress->done, memory_order_acquire);
     }
+    return done;
 }
 
 /* Sweep the planes rank, rank + threads, … upwards, each chunk as soon as the plane before has come far enough. */
@@ -26,10 +29,11 @@ static void sweep_up(struct solver *solver, int number, row_kernel *kernel, cons
     struct level *level = &solver->problem->levels[number];
     long long start = solver->swept[number];
     for (int64_t plane = solver->member.rank; plane < level->planes; plane += solver->member.threads) {
+        long long seen = 0; /* of the plane before: its counter is fetched from the other CPU only when needed */
         for (int64_t i = 0; i < level->plane_chunks; i++) {
             int64_t chunk = plane * level->plane_chunks + i;
-            if (plane > 0)
-                await(&level->progress[plane - 1], start + level->forward_wait[chunk]);
+            if (plane > 0 && seen < start + level->forward_wait[chunk])
+                seen = await(&level->progress[plane - 1], start + level->forward_wait[chunk]);
             kernel(&level->matrix, b, x, chunk * level->chunk_rows, (chunk + 1) * level->chunk_rows);
             atomic_store_explicit(&level->progress[plane].done, start + i + 1, memory_order_release);
         }
@@ -47,10 +51,11 @@ static void sweep_down(struct solver *solver, int number, const double *b, doubl
     int64_t last = level->planes - 1;
     int64_t rounds = last >= member->rank ? (last - member->rank) / member->threads : -1;
     for (int64_t plane = member->rank + rounds * member->threads; plane >= 0; plane -= member->threads) {
+        long long seen = 0;
         for (int64_t i = 0; i < level->plane_chunks; i++) {
             int64_t chunk = (plane + 1) * level->plane_chunks - 1 - i;
-            if (plane < last)
-                await(&level->progress[plane + 1], start + level->backward_wait[chunk]);
+            if (plane < last && seen < start + level->backward_wait[chunk])
+                seen = await(&level->progress[plane + 1], start + level->backward_wait[chunk]);
             solver->kernels.backward(&level->matrix, b, x, chunk * level->chunk_rows, (chunk + 1) * level->chunk_rows);
             atomic_store_explicit(&level->progress[plane].done, start + i + 1, memory_order_release);
         }
