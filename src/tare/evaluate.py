@@ -14,6 +14,7 @@ from tare.events import NANOSECOND, EventError, Events, Sample, read_events
 from tare.ground import BlockRequest, Ground
 from tare.peer import Peer
 from tare.run import Ended, exit_reasons
+from tare.runtimes.base import CREATED, STARTED, Outcome
 from tare.workloads.declaration import Workload
 
 
@@ -46,7 +47,7 @@ def evaluate(
     outcome, end = ended.outcome, events.end or {}
     total = (outcome.exited_ns - outcome.requested_ns) * NANOSECOND
     flags = _flags(request, events, cache, peer) if status == "ok" else []
-    samples = _samples(request.spec, events, outcome.requested_ns, total) if status == "ok" else []
+    samples = _samples(request.spec, events, outcome) if status == "ok" else []
     return {
         "status": status,
         "reasons": event_reasons + reasons,
@@ -97,11 +98,8 @@ def _flags(request: BlockRequest, events: Events, cache: CacheLevel, peer: Peer 
     return [*disturbed, *(cache.flags(events) if request.spec.cached else []), *own]
 
 
-def _samples(spec: Workload, events: Events, requested_ns: int, total: float) -> list[dict[str, Any]]:
-    own = {
-        "start_seconds": _since(requested_ns, events.start_ns),
-        "total_seconds": total,
-    }
+def _samples(spec: Workload, events: Events, outcome: Outcome) -> list[dict[str, Any]]:
+    own = _startup(events, outcome)
     startup = [
         Sample("startup", None, 0, metric.name, metric.unit, value)
         for metric in spec.metrics
@@ -113,5 +111,21 @@ def _samples(spec: Workload, events: Events, requested_ns: int, total: float) ->
     ]
 
 
-def _since(origin_ns: int, ns: int | None) -> float | None:
-    return None if ns is None else (ns - origin_ns) * NANOSECOND
+def _startup(events: Events, outcome: Outcome) -> dict[str, float | None]:
+    """Return how long the steps of start and end took; None for a step that this runtime does not have.
+
+    `create` and `first instruction` add up to `start`; the engine's call to start returns some time within the latter.
+    """
+    requested_ns, created_ns = outcome.requested_ns, outcome.moments.get(CREATED)
+    return {
+        "start_seconds": _since(requested_ns, events.start_ns),
+        "total_seconds": _since(requested_ns, outcome.exited_ns),
+        "create_seconds": _since(requested_ns, created_ns),
+        "start_call_seconds": _since(created_ns, outcome.moments.get(STARTED)),
+        "first_instruction_seconds": _since(created_ns, events.start_ns),
+        "exit_seconds": _since((events.end or {}).get("leaving_ns"), outcome.exited_ns),
+    }
+
+
+def _since(origin_ns: int | None, ns: int | None) -> float | None:
+    return None if ns is None or origin_ns is None else (ns - origin_ns) * NANOSECOND

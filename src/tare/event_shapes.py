@@ -42,6 +42,7 @@ SHAPES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
     },
     "end": {
         "ns": (is_count, "a whole number"),
+        "leaving_ns": (is_count, "a whole number"),
         "counters": (_are_counters, "an object of numbers"),
         "cpu_seconds": (_is_number, "a number"),
         "max_rss_bytes": (is_count, "a whole number"),

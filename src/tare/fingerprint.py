@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tare import backing, library_hashes
+from tare.config import digest
 from tare.identity import node_id
 from tare.node import machine_id, node_facts
 from tare.paths import cache_dir
@@ -41,7 +42,9 @@ def assemble(
     process: Any = events.get("process")
     under = None if process is None else backing.backing(process)
     if process is not None:
-        process = {name: value for name, value in process.items() if name != "files_upper"}  # new in every run
+        process = {
+            name: value for name, value in process.items() if name != "files_upper"
+        }  # new in every run
     mapped = [path for path in events.get("libraries") or [] if _is_library(path, spec)]
     sums = (
         library_hashes.image_hashes(stack.digest or "", mapped)
@@ -61,6 +64,8 @@ def assemble(
 def _launch(spec: LaunchSpec, outcome: Outcome, stack: Stack, data_sha256: str | None) -> dict[str, Any]:
     launch = dataclasses.asdict(spec)
     launch["options"].pop("command", None)  # the environment and argv once more
+    if "oci" in launch["options"]:
+        launch["options"]["oci"] = digest(launch["options"]["oci"])  # in full it is kilobytes in every row
     return {
         **launch,
         "engine": dict(outcome.facts),
@@ -83,9 +88,10 @@ def _names(spec: LaunchSpec) -> list[tuple[re.Pattern[str], str]]:
     sources = {mount["target"]: mount["source"] for mount in options.get("mounts", ()) if "source" in mount}
     outer = [str(Path(options["stdout"]).parent)] if "stdout" in options else []
     root = options.get("root", "")
+    inside = root if spec.kind == "chroot" else ""  # a chroot's mounts are named as the machine sees them
     texts = {
-        **dict.fromkeys([spec.output, *outer, sources.get(f"{root}{spec.output}", "")], "<output>"),
-        **dict.fromkeys([spec.data or "", sources.get(f"{root}{spec.data}", "")], "<data>"),
+        **dict.fromkeys([spec.output, *outer, sources.get(f"{inside}{spec.output}", "")], "<output>"),
+        **dict.fromkeys([spec.data or "", sources.get(f"{inside}{spec.data}", "")], "<data>"),
         root: "<root>",
         str(cache_dir()): "<cache>",
         spec.environment.get(RUN_ID, ""): "<run>",

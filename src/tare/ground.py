@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import Any
 
 from tare import fingerprint, gpu, runtimes
 from tare.config import Disturbance
+from tare.identity import owner_id
 from tare.paths import rootfs_dir
-from tare.runtimes.base import LaunchSpec, Stack
+from tare.runtimes import engine, engine_spec
+from tare.runtimes.base import LaunchSpec, Stack, Unavailable
+from tare.runtimes.crun import ENGINE_SPEC
+from tare.runtimes.crun import PROGRAM as CRUN
 from tare.variants import Variant
 from tare.worker.cpus import effective_cpus, memory_limit
 from tare.worker.request import PROTOCOL
@@ -100,6 +105,7 @@ def survey(request: BlockRequest) -> Ground:
         if status["status"] != "ok"
     }
     digest = image.get("digest")
+    asked = _engine_spec(request, image)
     data = _status(request.dataset) if request.dataset else {"status": "ok", "reasons": []}
     native = _status(request.native) if request.native else {"status": "ok", "reasons": []}
     return Ground(
@@ -110,7 +116,8 @@ def survey(request: BlockRequest) -> Ground:
             digest=digest,
             rootfs=rootfs_dir(rootfs["digest"]) if rootfs.get("digest") else None,
             lock_sha256=image.get("lock_sha256") or venv.get("lock_sha256"),
-            missing=missing,
+            missing=missing | ({ENGINE_SPEC: str(asked)} if isinstance(asked, Unavailable) else {}),
+            engine_spec=None if isinstance(asked, Unavailable) else asked,
         ),
         statuses={form: forms[form]["status"] for form in missing},
         data=request.dataset.parent.absolute() if request.dataset else None,
@@ -127,6 +134,14 @@ def survey(request: BlockRequest) -> Ground:
         variants=request.variants,
         gpu=request.spec.gpu,
     )
+
+
+def _engine_spec(request: BlockRequest, image: Mapping[str, Any]) -> dict[str, Any] | Unavailable | None:
+    """Return what the engine would tell its OCI runtime, asked once for the block; None where nobody needs it."""
+    bases = {request.variants[name].base if name in request.variants else name for name in request.runtimes}
+    if CRUN not in bases or image["status"] != "ok" or os.geteuid() != 0 or engine.unavailable():
+        return None  # each of these is a reason of its own, which the runtime names
+    return engine_spec.capture(image["image_id"], os.getuid(), os.getgid(), owner_id())
 
 
 def _status(path: Path | None) -> dict[str, Any]:

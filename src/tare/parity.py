@@ -21,6 +21,7 @@ from tare.parity_fields import (
     library_key,
     library_kind,
     rule_of,
+    treated,
 )
 
 HOST = "host"
@@ -98,8 +99,11 @@ def _fields(
     left, right = (
         flatten({part: side[part] for part in parts if side.get(part)}) for side in (reference, treatment)
     )
+    toggled = treated(left, right)
     for name in sorted({*left, *right}):
         kind = rule_of(name).kind
+        if toggled and toggled.fullmatch(name):
+            kind = ISOLATION
         if kind == IGNORED or left.get(name) == right.get(name):
             continue
         if across and name == "launch.image_digest":

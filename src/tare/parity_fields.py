@@ -64,6 +64,14 @@ RULES: tuple[Rule, ...] = (
     Rule(r"check(\..*)?", IGNORED, "measured, or compared as losses"),
 )
 
+#: option of a launch → what else it changes that is then its treatment, and must be equal where it is equal.
+#: Effective CPUs and threads are never among them: a quota that bites is another machine, not a cost.
+TREATMENTS: Mapping[str, str] = {
+    "launch.options.cpus": r"process\.quota_cpus",
+    "launch.options.cpuset": r"process\.affinity",
+    "launch.options.cap_add": r"software\.variables\.OMPI_MCA_btl_vader_single_copy_mechanism",
+}
+
 #: libraries whose build decides the speed of the work itself, wherever they come from
 KERNEL_LIBRARY = re.compile(r"open_?blas|lib(c?blas|lapack)|mkl|blis|atlas|dnnl|onednn", re.IGNORECASE)
 
@@ -74,6 +82,12 @@ def rule_of(field: str) -> Rule:
         if re.fullmatch(rule.pattern, field):
             return rule
     raise KeyError(f"no parity rule for field {field!r}; add one to tare.parity_fields.RULES")
+
+
+def treated(left: Mapping[str, Any], right: Mapping[str, Any]) -> re.Pattern[str] | None:
+    """Return what matches the fields that are the treatment of this pair (flattened fingerprints), None for none."""
+    patterns = [pattern for option, pattern in TREATMENTS.items() if left.get(option) != right.get(option)]
+    return re.compile("|".join(patterns)) if patterns else None
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

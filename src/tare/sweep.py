@@ -15,7 +15,7 @@ from docker.errors import APIError, DockerException, NotFound
 
 from tare import processes
 from tare.identity import is_dead, owner_id
-from tare.runtimes import engine, overlay_network
+from tare.runtimes import engine, overlay_network, run_cgroups
 from tare.runtimes.base import INSIDE_OUTPUT, LABEL, LABEL_GIVE_BACK, LABEL_OWNER, LABEL_RUN
 from tare.runtimes.container_run import give_back
 from tare.setup import engine_probe
@@ -39,7 +39,7 @@ def sweep() -> list[str]:
     if engine_probe.probe().answers:
         api = engine.api()
         removed = _sweep_containers(api) + _sweep_volumes(api)
-    return removed + _sweep_processes() + _sweep_networks()
+    return removed + _sweep_processes() + _sweep_networks() + _sweep_groups()
 
 
 def _sweep_containers(api: docker.APIClient) -> list[str]:
@@ -104,6 +104,20 @@ def _sweep_volumes(api: docker.APIClient) -> list[str]:
                     f"remove it: docker volume rm --force {name}"
                 ) from None
             removed.append(f"volume {name} of run {labels.get(LABEL_RUN, '?')}")
+    return removed
+
+
+def _sweep_groups() -> list[str]:
+    """Remove the control groups that crun made for dead owners; their processes have been ended."""
+    removed = []
+    for group in run_cgroups.left_over():
+        try:
+            run_cgroups.remove(group)
+        except OSError as error:
+            raise SweepError(
+                f"control group {group}, left by a dead run, cannot be removed: {error}; end its processes"
+            ) from None
+        removed.append(f"control group {group}")
     return removed
 
 

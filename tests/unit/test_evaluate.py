@@ -15,7 +15,7 @@ from tare import ground
 from tare.cache_level import CacheLevel
 from tare.ground import BlockRequest, Ground, survey
 from tare.run import Ended
-from tare.runtimes.base import LaunchSpec, Outcome
+from tare.runtimes.base import CREATED, STARTED, LaunchSpec, Outcome
 
 
 @pytest.fixture
@@ -70,6 +70,31 @@ def test_a_good_run_on_the_scripts_clock(judge: Judge) -> None:
         {"phase": phase, "epoch": n, "index": 0, "metric": "epoch_seconds", "unit": "s", "value": value}
         for n, (phase, value) in enumerate((("first", pytest.approx(3.0)), ("steady", pytest.approx(2.0))))
     ]
+
+
+def test_start_is_split_where_the_runtime_tells_its_moments(request_: BlockRequest, tmp_path: Path) -> None:
+    judge = Judge(
+        dataclasses.replace(request_, workload="startup", factors={}, dataset=None), tmp_path / "run"
+    )
+    leaving = EXITED - SECOND // 4
+    content = lines(end={"leaving_ns": leaving})
+    moments = {CREATED: REQUESTED + SECOND // 8, STARTED: REQUESTED + SECOND // 2}
+    split = judge(content, dataclasses.replace(FINISHED, moments=moments))
+    times = {one["metric"]: one["value"] for one in split["samples"] if one["phase"] == "startup"}
+    assert times == {
+        "start_seconds": pytest.approx(0.5),
+        "total_seconds": pytest.approx(10.0),
+        "create_seconds": pytest.approx(0.125),
+        "start_call_seconds": pytest.approx(0.375),
+        "first_instruction_seconds": pytest.approx(0.375),
+        "exit_seconds": pytest.approx(0.25),
+    }
+    whole = judge(lines())
+    told = [one["metric"] for one in whole["samples"] if one["phase"] == "startup"]
+    assert told == [
+        "start_seconds",
+        "total_seconds",
+    ]  # no moments, and a worker that does not tell when it leaves
 
 
 def test_case_46_a_slow_start_is_in_no_step(judge: Judge) -> None:

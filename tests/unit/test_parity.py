@@ -269,6 +269,51 @@ def test_what_is_volatile_or_follows_from_the_runtime_is_not_even_listed(field: 
     assert (result.status, result.details) == ("same", {})
 
 
+TOGGLED: list[tuple[dict[str, Any], str]] = [
+    ({"launch__options__cpus": 2.0, "process__quota_cpus": 2.0}, "process.quota_cpus"),
+    ({"launch__options__cpuset": "0-1", "process__affinity": [0, 2]}, "process.affinity"),
+    (
+        {
+            "launch__options__cap_add": ["SYS_PTRACE"],
+            "software__variables": {"OMPI_MCA_btl_vader_single_copy_mechanism": "cma"},
+        },
+        "software.variables.OMPI_MCA_btl_vader_single_copy_mechanism",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "field"), TOGGLED)
+def test_what_a_variant_toggles_is_its_treatment(changes: dict[str, Any], field: str) -> None:
+    plain = fingerprint(software__variables={"OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
+    changed = fingerprint(**{"software__variables": plain["software"]["variables"], **changes})
+    found = compare(plain, changed, "docker", "docker")
+    option = next(name for name in changes if name.startswith("launch")).replace("__", ".")
+    assert (found.status, found.fields) == ("same", ())
+    assert found.isolation == tuple(sorted([field, option]))
+    assert set(found.details) == {field, option}
+
+
+@pytest.mark.parametrize(("changes", "field"), TOGGLED)
+def test_the_same_difference_is_a_fault_where_nothing_was_toggled(
+    changes: dict[str, Any], field: str
+) -> None:
+    plain = fingerprint(software__variables={"OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
+    unasked = {name: value for name, value in changes.items() if not name.startswith("launch")}
+    changed = fingerprint(**{"software__variables": plain["software"]["variables"], **unasked})
+    found = compare(plain, changed, "docker", "docker")
+    assert (found.status, found.fields) == ("different", (field,))
+
+
+def test_a_quota_that_bites_is_another_machine() -> None:
+    changes = {
+        "launch__options__cpus": 1.0,
+        "process__quota_cpus": 1.0,
+        "process__effective_cpus": 1,
+    }
+    found = compare(fingerprint(), fingerprint(**changes), "docker", "docker")
+    assert (found.status, found.fields) == ("different", ("process.effective_cpus",))
+
+
 def test_case_9_speculation_flags_are_listed_and_leave_the_status() -> None:
     mitigated = copy.deepcopy(DOCKER)
     mitigated["process"]["status"]["Speculation_Store_Bypass"] = "thread force mitigated"

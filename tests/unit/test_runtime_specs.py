@@ -122,9 +122,8 @@ def crun(**changes: Any) -> dict[str, Any]:
         **FILES,
         "root": "/cache/rootfs/def",
         "overlay": True,
-        "bundle": f"{OUTSIDE}.bundle",
         "mounts": container()["mounts"],
-        "cgroup": "/tare/r1@h:1:2",
+        "own_group": True,
         "without": (),
         "cap_add": (),
         "cpus": None,
@@ -245,7 +244,7 @@ def test_variant_of_docker_changes_exactly_what_it_names(
     ("entries", "changes"),
     [
         ({}, {}),
-        ({"without": ["overlay", "cgroup"]}, {"overlay": False, "cgroup": None}),
+        ({"without": ["overlay", "cgroup"]}, {"overlay": False, "own_group": False}),
         ({"cpus": "all", "user_namespace": True}, {"cpus": 5.0, "user_namespace": True}),
     ],
 )

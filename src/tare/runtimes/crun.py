@@ -24,7 +24,6 @@ from tare.runtimes.base import (
     Stack,
     Unavailable,
 )
-from tare.runtimes.run_cgroups import group_of
 
 PROGRAM = "crun"
 #: form of a stack beside host, image and rootfs: why there is no ``Stack.engine_spec``
@@ -68,14 +67,16 @@ class Crun:
                 **launch.streams(request.output),
                 "root": str(request.stack.rootfs),
                 "overlay": "overlay" not in self.without,
-                "bundle": f"{request.output}.bundle",
                 "mounts": launch.folders(request),
-                "cgroup": None if "cgroup" in self.without else group_of(request.run_id, request.owner),
+                "own_group": "cgroup" not in self.without,
                 "without": self.without,
                 **self._added(),
-                "oci": rungs.rung(request.stack.engine_spec or {}, self.without, self.added),
+                "oci": self._oci(request.stack),
             },
         )
+
+    def _oci(self, stack: Stack) -> dict[str, Any] | None:
+        return None if stack.engine_spec is None else rungs.rung(stack.engine_spec, self.without, self.added)
 
     def _added(self) -> dict[str, Any]:
         return {name: getattr(self.added, name) for name in self.added.__dataclass_fields__}

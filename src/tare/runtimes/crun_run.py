@@ -12,10 +12,12 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tare.processes import OWNER, RUN_ID
 from tare.runtimes import engine, mounts, run_cgroups, rungs
 from tare.runtimes.base import LaunchError, LaunchSpec, Outcome
 from tare.runtimes.crun import PROGRAM, version
@@ -29,27 +31,42 @@ CONTAINER = "tare"
 
 def start_crun(spec: LaunchSpec) -> ProcessRunning:
     """Start ``spec``; raises ``LaunchError`` with the step that failed, and leaves nothing then."""
-    options = spec.options
-    bundle = Path(options["bundle"])
+    options, bundle = spec.options, bundle_of(spec)
+    if options["oci"] is None:
+        raise LaunchError(
+            f"{spec.runtime}: what the engine would tell its runtime was not asked; start the engine"
+        )
     config = json.dumps(bundle_config(spec))
     # crun itself stays root and outside; its files of standard output are the worker's.
     crun = replace(spec, argv=crun_argv(spec), cwd="/", options={**options, "uid": 0, "gid": 0})
     try:
         _make_folders(bundle)
-        return start_process(crun, lambda: _prepare(options, config), CrunRunning)
+        return start_process(crun, lambda: _prepare(bundle, options, config), CrunRunning)
     except OSError as error:
         remove_tree(bundle)
         raise error if isinstance(error, LaunchError) else LaunchError(f"{spec.runtime}: {error}") from None
 
 
+def bundle_of(spec: LaunchSpec) -> Path:
+    """Return the folder beside the run's output (of the machine) that takes what crun needs on a disk."""
+    output = Path(spec.options["stdout"]).parent
+    return output.with_name(f"{output.name}.bundle")
+
+
+def _group(spec: LaunchSpec) -> str | None:
+    marks = spec.environment
+    return run_cgroups.group_of(marks[RUN_ID], marks[OWNER]) if spec.options["own_group"] else None
+
+
 def crun_argv(spec: LaunchSpec) -> tuple[str, ...]:
     """Return the command line of crun. Without a group of its own the run stays in that of the measuring process."""
-    box = f"{spec.options['bundle']}/{BOX}"
-    manager = "disabled" if spec.options["cgroup"] is None else "cgroupfs"
+    bundle = bundle_of(spec)
+    box = bundle / BOX
+    manager = "cgroupfs" if spec.options["own_group"] else "disabled"
     return (
         shutil.which(PROGRAM) or PROGRAM,
         f"--root={box}/state",
-        f"--log={spec.options['bundle']}/{LOG}",
+        f"--log={bundle / LOG}",
         f"--cgroup-manager={manager}",
         "run",
         f"--bundle={box}",
@@ -62,13 +79,13 @@ def bundle_config(spec: LaunchSpec) -> dict[str, Any]:
     options = spec.options
     return rungs.completed(
         options["oci"],
-        root=f"{options['bundle']}/{BOX}/root",
+        root=str(bundle_of(spec) / BOX / "root"),
         argv=spec.argv,
         environment=spec.environment,
         cwd=spec.cwd,
         user=(options["uid"], options["gid"]),
         mounts=options["mounts"],
-        cgroup=options["cgroup"],
+        cgroup=_group(spec),
     )
 
 
@@ -79,9 +96,8 @@ def _make_folders(bundle: Path) -> None:
     (bundle / UPPER).chmod(0o755)  # becomes the mode of the root folder, as in an image
 
 
-def _prepare(options: Any, config: str) -> None:
+def _prepare(bundle: Path, options: Mapping[str, Any], config: str) -> None:
     """Mount the bundle and write it; in the child, which is root."""
-    bundle = Path(options["bundle"])
     box = bundle / BOX
     mounts.leave_machine()
     mounts.hide_unified()
@@ -102,8 +118,8 @@ class CrunRunning(ProcessRunning):
 
     def __init__(self, popen: subprocess.Popen[bytes], spec: LaunchSpec, requested_ns: int) -> None:
         super().__init__(popen, spec, requested_ns)
-        self._bundle = Path(spec.options["bundle"])
-        self._group: str | None = spec.options["cgroup"]
+        self._bundle = bundle_of(spec)
+        self._group = _group(spec)
 
     def _judge(self, code: int, exited_ns: int) -> Outcome:
         """crun ends as its container did, 128 + n after signal n; what crun itself has to say is in its log."""

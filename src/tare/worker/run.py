@@ -66,7 +66,7 @@ def _run(request: Request, events: Events) -> None:
         software=task.software(),
         libraries=sorted(set(process_facts.libraries()) | set(task.libraries())),
     )
-    events.add("end", ns=ended, **totals)
+    events.add("end", ns=ended, leaving_ns=time.monotonic_ns(), **totals)
 
 
 def _handshake(output: str) -> None:

@@ -16,6 +16,17 @@ WORKLOADS = (
         metrics=(
             Metric("start_seconds", "startup", "s", True, "request to first instruction"),
             Metric("total_seconds", "startup", "s", True, "request to exit"),
+            Metric("create_seconds", "startup", "s", True, "request to container created", optional=True),
+            Metric("start_call_seconds", "startup", "s", True, "engine's call to start", optional=True),
+            Metric(
+                "first_instruction_seconds",
+                "startup",
+                "s",
+                True,
+                "created to first instruction",
+                optional=True,
+            ),
+            Metric("exit_seconds", "startup", "s", True, "end of the worker to exit seen", optional=True),
         ),
         layer="start-up",
         expected_seconds=0.5,
