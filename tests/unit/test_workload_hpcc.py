@@ -131,6 +131,36 @@ def test_failed_copies_between_ranks_are_found() -> None:
     assert mpi.stderr_reasons("Core: Zen\n") == []
 
 
+def request_of(factors: dict[str, Any], output: str) -> Request:
+    return Request("r", "hpcc", "hpcc", factors, 1, 2, 24 * GB, None, output, output, None, False)
+
+
+@pytest.mark.parametrize(
+    ("level", "works", "chosen"),
+    [
+        ("none", True, "none"),
+        ("cma", False, "cma"),  # asked for: the copies fail, and with them the run
+        ("possible", True, "cma"),
+        ("possible", False, "none"),
+    ],
+)
+def test_case_34_single_copy_is_as_asked_or_as_the_runtime_allows(
+    level: str, works: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mpi, "single_copy_works", lambda: works)
+    assert mpi.chosen_single_copy(level) == chosen
+
+
+def test_whether_single_copies_work_is_tried() -> None:
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    status = Path("/proc/self/status").read_text()
+    capable = (
+        int(next(line for line in status.splitlines() if line.startswith("CapEff")).split()[1], 16) >> 19 & 1
+    )
+    confined = scope.exists() and scope.read_text().strip() != "0" and not capable
+    assert mpi.single_copy_works() is (not confined and "Seccomp:\t0" in status)
+
+
 def test_variables_are_equal_but_for_root_and_the_output_folder() -> None:
     user, root = mpi.environment("/tare", 1000), mpi.environment("/tare", 0)
     assert set(root) - set(user) == {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}
@@ -188,7 +218,8 @@ def task(folder: Path, monkeypatch: pytest.MonkeyPatch, n: str = "quick", **mpir
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     output = folder / "output"
     output.mkdir()
-    request = Request("r", "hpcc", {"n": n}, 1, 2, 24 * GB, None, str(output), False)
+    factors = {"n": n, "single_copy": "none"}
+    request = request_of(factors, str(output))
     return hpcc.set_up(request)
 
 
@@ -248,7 +279,7 @@ def test_full_size_must_reach_its_share_of_dgemm(tmp_path: Path, monkeypatch: py
 
 def test_absent_program_is_named_with_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    request = Request("r", "hpcc", {"n": "quick"}, 1, 2, 24 * GB, None, str(tmp_path), False)
+    request = request_of({"n": "quick", "single_copy": "none"}, str(tmp_path))
     with pytest.raises(
         hpcc.HpccError, match="mpirun is not installed; install the packages hpcc, openmpi-bin"
     ):
