@@ -371,12 +371,18 @@ def test_engine_is_described(tree: Callable[..., Machine]) -> None:
     assert seen(able.docker(tree(capability=having()))) == ("no", "engine tried")
 
 
+def test_crun_names_all_that_it_lacks(tree: Callable[..., Machine]) -> None:
+    assert seen(able.crun(tree(capability=having("chroot", "crun", "engine")))) == ("ok", "crun tried")
+    assert seen(able.crun(tree(capability=having("engine")))) == ("no", "chroot tried; crun tried")
+
+
 def test_one_row_for_each_runtime_and_form(tree: Callable[..., Machine]) -> None:
     assert [finding.check for finding in able.able(tree(capability=having(*NAMES)))] == [
         "runtime host (torch)",
         "runtime host (hpc)",
         "runtime chroot",
         "runtime chroot-userns",
+        "runtime crun",
         "runtimes docker, -pure, -hardened",
         "image and root filesystem",
         "cold page cache",
@@ -468,7 +474,7 @@ def test_json_has_every_finding(
     command.main(["--json"])
     rows = json.loads(capsys.readouterr().out)
     assert rows == [dataclasses.asdict(finding) for finding in command.survey(here)]
-    assert len(rows) == 32
+    assert len(rows) == 33
 
 
 def test_table_wraps_and_keeps_remedies() -> None:

@@ -23,7 +23,8 @@ def touch(root: Path, *files: str) -> None:
 
 def test_missing_on_an_empty_machine(tmp_path: Path) -> None:
     everything = [package.name for package in needs.PACKAGES]
-    assert names(needs.missing(tmp_path, ordinary_user=True, bootstrap=True)) == everything
+    assert names(needs.missing(tmp_path, ordinary_user=True, bootstrap=True, crun=True)) == everything
+    assert "crun" not in names(needs.missing(tmp_path, ordinary_user=True, bootstrap=True))
     assert "uidmap" not in names(needs.missing(tmp_path, ordinary_user=False, bootstrap=True))
     optional = ["hpcc", "libopenblas0-pthread", "openmpi-bin", "ioping", "fio", "iperf3"]
     assert names(needs.missing(tmp_path, ordinary_user=True, bootstrap=False)) == optional
@@ -34,6 +35,24 @@ def test_present_files_prove_a_package(tmp_path: Path) -> None:
     touch(tmp_path, "usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0")
     touch(tmp_path, "usr/bin/ioping", "usr/bin/fio", "usr/bin/iperf3")
     assert names(needs.missing(tmp_path, ordinary_user=False, bootstrap=True)) == ["hpcc"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["runtimes: [chroot, crun, docker]\n"], True),
+        (["study: x\n", "variants:\n  ladder-mount:\n    base: crun # or docker\n"], True),
+        (["variants:\n  x: {base: docker} # crun would do too\n"], False),
+        (["# base: crun\n"], False),
+        (["study: crunch\n"], False),
+        ([], False),
+    ],
+)
+def test_crun_is_needed_where_a_config_says_so(tmp_path: Path, texts: list[str], expected: bool) -> None:
+    files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    assert needs.has_crun([tmp_path / "absent.yaml", *files]) is expected
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,14 @@ def test_ordinary_user_goes_on_without_what_is_optional() -> None:
     )
 
 
+def test_what_is_optional_is_noted_by_its_purpose() -> None:
+    facts = replace(READY, may_change_system=False, missing=packages("hpcc", "crun"))
+    assert plan.make_plan(facts, "study").notes == (
+        f"runtime host of stack hpc will be skipped: hpcc not installed. To have it: {APT} hpcc",
+        f"runtimes made from crun will be skipped: crun not installed. To have it: {APT} crun",
+    )
+
+
 def test_ordinary_user_is_given_every_command_at_once() -> None:
     facts = replace(
         ORDINARY, engine=ABSENT, engine_installed=False, has_subids=False, missing=packages("uidmap")

@@ -24,7 +24,16 @@ def runtimes(machine: Machine) -> Iterator[Finding]:
     for runtime, name in (("chroot", "chroot"), ("chroot-userns", "userns")):
         able = machine.capability(name)
         yield _finding(f"runtime {runtime}", able.ok, able.why, "allowed", able.remedy)
+    yield crun(machine)
     yield docker(machine)
+
+
+def crun(machine: Machine) -> Finding:
+    """Return whether the rungs between chroot and docker can be used: root, crun, and the engine they are asked of."""
+    lacking = [able for able in map(machine.capability, ("chroot", "crun", "engine")) if not able.ok]
+    value = "; ".join(able.why for able in lacking) or machine.capability("crun").why
+    remedy = "; ".join(able.remedy for able in lacking)
+    return _finding("runtime crun", not lacking, value, "root, crun, an engine", remedy)
 
 
 def docker(machine: Machine) -> Finding:

@@ -263,6 +263,7 @@ _PROBES: dict[str, Callable[[], _Answer]] = {
     "chroot": _chroot,
     "userns": _userns,
     "subids": _subids,
+    "crun": _tool("crun", "crun"),
     "mmdebstrap": _tool("mmdebstrap", "mmdebstrap"),
     "drop_caches": _drop_caches,
     "chromium": _chromium,

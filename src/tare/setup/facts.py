@@ -77,7 +77,12 @@ def gather(checkout: Path, goal: str, environ: Mapping[str, str], configs: Seque
         engine_is_default=not environ.get("DOCKER_HOST"),
         engine_installed=_engine_program() is not None,
         in_docker_group=_listed_in_docker_group(),
-        missing=needs.missing(Path("/"), not is_root or goal == "test", bootstrap),  # tests build as both
+        missing=needs.missing(
+            Path("/"),
+            not is_root or goal == "test",  # tests build as both
+            bootstrap,
+            is_root and (goal == "test" or needs.has_crun(configs)),
+        ),
         has_subids=is_root or capabilities.has_subids(capabilities.user_name()),
         pythons=pythons.usable(environ) if venv.action == "make" else (),
         venv=venv,

@@ -19,6 +19,8 @@ class Package:
     required: bool = True
     #: needed by users other than root only
     ordinary: bool = False
+    #: needed only by root, for studies with a runtime made from crun
+    crun: bool = False
     #: needed only when the images' Debian is bootstrapped here (software.base.source: bootstrap)
     bootstrap: bool = False
 
@@ -47,6 +49,7 @@ PACKAGES = (
     Package("ioping", _programs("ioping"), "runtime host of stack hpc", required=False),
     Package("fio", _programs("fio"), "runtime host of stack hpc", required=False),
     Package("iperf3", _programs("iperf3"), "runtime host of stack hpc", required=False),
+    Package("crun", _programs("crun"), "runtimes made from crun", required=False, crun=True),
 )
 
 ENGINE_PACKAGE = "docker.io"
@@ -74,15 +77,28 @@ STUDY_SPACE = (
 RESULTS_SPACE = (Space("checkout", "results", GB // 10),)
 
 
-def missing(root: Path, ordinary_user: bool, bootstrap: bool) -> tuple[Package, ...]:
+def missing(root: Path, ordinary_user: bool, bootstrap: bool, crun: bool = False) -> tuple[Package, ...]:
     """Return the packages of ``PACKAGES`` that apply to this user and are not found below ``root``."""
     return tuple(
         package
         for package in PACKAGES
         if (ordinary_user or not package.ordinary)
         and (bootstrap or not package.bootstrap)
+        and (crun or not package.crun)
         and not any(any(root.glob(proof)) for proof in package.proofs)
     )
+
+
+def has_crun(configs: Iterable[Path]) -> bool:
+    """Return whether one of these study configs has a runtime made from crun: the word outside a comment."""
+    for config in configs:
+        try:
+            text = config.read_text(encoding="utf-8")
+        except OSError:
+            continue  # Snakemake names a missing config file itself
+        if re.search(r"^[^#\n]*\bcrun\b", text, re.MULTILINE):
+            return True
+    return False
 
 
 def bootstraps(configs: Iterable[Path]) -> bool:

@@ -89,7 +89,7 @@ def _packages(facts: Facts) -> tuple[tuple[str, ...], list[str], list[str]]:
     if _may_install(facts):
         return tuple(package.name for package in facts.missing), [], []
     required = [package for package in facts.missing if package.required]
-    optional = [package.name for package in facts.missing if not package.required]
+    optional = [package for package in facts.missing if not package.required]
     stops, notes = [], []
     if required:
         purposes = "; ".join(f"{package.name} {package.purpose}" for package in required)
@@ -103,10 +103,10 @@ def _packages(facts: Facts) -> tuple[tuple[str, ...], list[str], list[str]]:
             f"user {user} has no subordinate ids, which bootstrapping Debian without root needs. Give them: "
             f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
         )
-    if optional:
+    for purpose in dict.fromkeys(package.purpose for package in optional):
+        names = [package.name for package in optional if package.purpose == purpose]
         notes.append(
-            f"runtime host of stack hpc will be skipped: {', '.join(optional)} not installed. "
-            f"To have it: {_by_hand(facts, optional)}"
+            f"{purpose} will be skipped: {', '.join(names)} not installed. To have it: {_by_hand(facts, names)}"
         )
     return (), stops, notes
 
