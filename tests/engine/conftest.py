@@ -12,14 +12,15 @@ import shutil
 import stat
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tare.identity import owner_id
-from tare.runtimes import engine
+from tare.runtimes import engine, engine_spec
 from tare.runtimes.base import RunRequest, Stack
 
 
@@ -86,6 +87,14 @@ def tiny_image(tiny_root: Path) -> Iterator[str]:
     yield image
     api.remove_image(image, force=True)
     engine.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_spec(tiny_image: str) -> Mapping[str, Any]:
+    """What the engine would tell its OCI runtime for the image."""
+    found = engine_spec.capture(tiny_image, os.getuid(), os.getgid(), owner_id())
+    assert isinstance(found, dict), found
+    return found
 
 
 @pytest.fixture

@@ -18,9 +18,12 @@ from tare.runtimes.base import LaunchError, Outcome, RunRequest, Stack
 from tare.runtimes.container import Container
 
 CONTAINERS = ("docker", "docker-pure", "docker-hardened")
-NEEDS = {"host": (), "chroot": ("chroot",), "chroot-userns": ("userns",)} | dict.fromkeys(
-    CONTAINERS, ("engine",)
-)
+NEEDS = {
+    "host": (),
+    "chroot": ("chroot",),
+    "chroot-userns": ("userns",),
+    "crun": ("chroot", "crun", "engine"),
+} | dict.fromkeys(CONTAINERS, ("engine",))
 ALL = [pytest.param(name, marks=pytest.mark.needs(*NEEDS[name])) for name in runtimes.RUNTIMES]
 INSIDE = [
     pytest.param(name, marks=pytest.mark.needs(*NEEDS[name])) for name in runtimes.RUNTIMES if name != "host"
@@ -33,9 +36,10 @@ Make = Callable[..., RunRequest]
 def stack(host_stack: Stack, tiny_root: Path, request: pytest.FixtureRequest) -> Stack:
     """All forms that this machine can start."""
     name = request.node.callspec.params.get("name", "") if hasattr(request.node, "callspec") else ""
-    needs_image = name in CONTAINERS or request.node.get_closest_marker("engine")
+    needs_image = name in (*CONTAINERS, "crun") or request.node.get_closest_marker("engine")
     image = request.getfixturevalue("tiny_image") if needs_image else None
-    return replace(host_stack, rootfs=tiny_root, image=image)
+    spec = request.getfixturevalue("tiny_spec") if name == "crun" else None
+    return replace(host_stack, rootfs=tiny_root, image=image, engine_spec=spec)
 
 
 def run(name: str, request: RunRequest, seconds: float = 60) -> Outcome:
@@ -99,7 +103,7 @@ def test_standard_input_is_empty_and_folder_is_the_output(
 @pytest.mark.parametrize("name", ALL)
 def test_killed_run_says_by_which_signal(name: str, stack: Stack, make_request: Make) -> None:
     outcome = run(name, make_request(stack, "kill -9 $$"))
-    if name == "docker-pure":  # as process 1, without an init, a process cannot kill itself
+    if name in ("docker-pure", "crun"):  # as process 1, without an init, a process cannot kill itself
         assert (outcome.exit_code, outcome.detail) == (0, "")
     else:
         assert (outcome.exit_code, outcome.detail) == (137, "ended by SIGKILL")
@@ -250,7 +254,17 @@ def test_userns_maps_the_user_to_itself(name: str, stack: Stack, make_request: M
 def test_interpreter_that_is_absent_is_a_clear_failure(name: str, stack: Stack, make_request: Make) -> None:
     request = make_request(stack, "exit 0")
     spec = replace(runtimes.get(name).specify(request), argv=("/nowhere/python3",))
-    if spec.kind == "container":
+    if spec.kind == "oci":
+        running = runtimes.get(name).start(spec)
+        try:
+            outcome = running.wait(60)
+        finally:
+            running.close()
+        assert outcome is not None
+        assert outcome.exit_code != 0
+        assert "crun: " in outcome.detail
+        assert "/nowhere/python3" in outcome.detail
+    elif spec.kind == "container":
         options = {**spec.options, "command": ("A=1", "/nowhere/python3")}
         running = runtimes.get(name).start(replace(spec, options=options))
         try:

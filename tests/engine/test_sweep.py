@@ -17,22 +17,24 @@ import pytest
 import tare
 from tare import processes, runtimes
 from tare.identity import is_dead, owner_id
-from tare.runtimes import engine
+from tare.runtimes import engine, run_cgroups
 from tare.runtimes.base import LABEL_OWNER, LABEL_RUN, RunRequest, Stack
 from tare.sweep import sweep
 
 SOURCE = str(Path(tare.__file__).parents[1])
 # Starts one run, says so, and waits for its end: argv = runtime, image, rootfs, python, output, run id.
 MEASURE = """
-import os, sys
+import json, os, sys
 from pathlib import Path
 from tare import runtimes
 from tare.identity import owner_id
 from tare.runtimes.base import RunRequest, Stack
 name, image, root, python, output, run_id = sys.argv[1:]
+spec = json.loads(os.environ.get("ENGINE_SPEC", "null"))
 owner = owner_id()
 request = RunRequest(
-    run_id=run_id, study="test", stack=Stack("tiny", host_python=python, image=image or None, rootfs=Path(root)),
+    run_id=run_id, study="test", stack=Stack("tiny", host_python=python, image=image or None, rootfs=Path(root),
+    engine_spec=spec),
     output=Path(output), data=None, worker_wheel="w.whl",
     environment={"TARE_RUN_ID": run_id, "TARE_OWNER": owner}, uid=os.getuid(), gid=os.getgid(), owner=owner)
 runtime = runtimes.get(name)
@@ -44,7 +46,12 @@ SWEEP = "import json; from tare.sweep import sweep; print(json.dumps(sweep()))"
 # Its child leaves the session and the process group: only its environment tells whose it is.
 WORKER = "mkdir $HOME/deep; touch $HOME/deep/file; sleep 1000 & echo up > $HOME/up; wait"
 
-NEEDS = {"host": (), "chroot": ("chroot",), "chroot-userns": ("userns",)}
+NEEDS = {
+    "host": (),
+    "chroot": ("chroot",),
+    "chroot-userns": ("userns",),
+    "crun": ("chroot", "crun", "engine"),
+}
 ALL = [
     pytest.param(name, marks=pytest.mark.needs(*NEEDS.get(name, ("engine",)))) for name in runtimes.RUNTIMES
 ]
@@ -56,7 +63,13 @@ def left_over(run_id: str, containers: bool) -> list[str]:
     if containers:
         label = f"{LABEL_RUN}={run_id}"
         found += [c["Id"] for c in engine.api().containers(all=True, filters={"label": label})]
+    found += [group for group in groups() if run_id in group]
     return found
+
+
+def groups() -> set[str]:
+    """Return the control groups that crun made for runs."""
+    return {path.name for folder in run_cgroups.hierarchies() for path in (folder / "tare").glob("*@*")}
 
 
 def swept(run_id: str) -> list[str]:
@@ -77,15 +90,19 @@ def measuring(name: str, stack: Stack, output: Path, run_id: str) -> subprocess.
         [sys.executable, "-c", MEASURE, *argv],
         stdout=subprocess.PIPE,
         text=True,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "ENGINE_SPEC": json.dumps(stack.engine_spec)},
     )
 
 
 @pytest.fixture
 def stack(host_stack: Stack, tiny_root: Path, request: pytest.FixtureRequest) -> Stack:
-    needs_image = "docker" in request.node.callspec.params["name"]
+    name = request.node.callspec.params["name"]
+    needs_image = "docker" in name or name == "crun"
     return replace(
-        host_stack, rootfs=tiny_root, image=request.getfixturevalue("tiny_image") if needs_image else None
+        host_stack,
+        rootfs=tiny_root,
+        image=request.getfixturevalue("tiny_image") if needs_image else None,
+        engine_spec=request.getfixturevalue("tiny_spec") if name == "crun" else None,
     )
 
 
@@ -114,7 +131,8 @@ def test_nothing_is_left_after_the_next_sweep(
     assert left_over(run_id, docker) == []
     assert swept(run_id) == []
     # On the host the worker dies with its parent; what it started in turn is what the sweep finds.
-    assert {text.split()[0] for text in removed} == {"container" if docker else "process"}
+    kinds = {"crun": {"process", "control"}}.get(name, {"container" if docker else "process"})
+    assert {text.split()[0] for text in removed} == kinds
     shutil.rmtree(output)
 
 

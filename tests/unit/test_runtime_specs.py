@@ -12,6 +12,7 @@ from tare import config, runtimes
 from tare.runtimes import from_variant, launch, rungs
 from tare.runtimes.base import RunRequest, Stack, Unavailable
 from tare.runtimes.container import Container
+from tare.runtimes.engine_spec import CAPABILITIES
 from tare.variants import Variant
 
 #: as `tare.runtimes.engine_spec.capture` returns it, of very few features
@@ -217,7 +218,7 @@ DOCKER_VARIANTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"network": "none"}, {"network_mode": "none"}),
     ({"without": ["pid"]}, {"pid_mode": "host"}),
     ({"without": ["ipc"]}, {"ipc_mode": "host", "uts_mode": "host"}),
-    ({"without": ["capabilities"]}, {"cap_add": ("ALL",)}),
+    ({"without": ["capabilities"]}, {"cap_add": ("CHOWN", "SYS_ADMIN")}),
     ({"without": ["init"]}, {"init": False}),
     ({"without": ["overlay"]}, {"bound_root": BOUND}),
     ({"cap_add": ["SYS_PTRACE"]}, {"cap_add": ("SYS_PTRACE",)}),
@@ -233,6 +234,7 @@ def test_variant_of_docker_changes_exactly_what_it_names(
     entries: dict[str, Any], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(from_variant, "online", lambda: "0-3,8")
+    monkeypatch.setattr(from_variant, "own_capabilities", lambda: ["CAP_BPF", "CAP_CHOWN", "CAP_SYS_ADMIN"])
     spec = runtimes.get("mine", {"mine": variant(**entries)}).specify(REQUEST)
     plain = runtimes.get("docker").specify(REQUEST)
     network = {"host": "loopback", "none": "none"}.get(changes.get("network_mode", ""), "interface")
@@ -274,6 +276,11 @@ def test_files_and_network_of_a_rung(
     runtime = runtimes.get("mine", {"mine": variant(base="crun", without=without)})
     spec = runtime.specify(replace(REQUEST, location=location))
     assert (spec.files, spec.network) == (files, network)
+
+
+def test_all_capabilities_of_a_root_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_variant, "own_capabilities", lambda: list(CAPABILITIES))
+    assert from_variant.all_capabilities() == ("ALL",)
 
 
 def test_variant_of_host_is_a_host_of_another_name() -> None:

@@ -9,21 +9,21 @@ from typing import Any
 from tare.runtimes import rungs
 from tare.runtimes.container import Container
 from tare.runtimes.crun import Crun
+from tare.runtimes.engine_spec import CAPABILITIES, own_capabilities
 from tare.variants import Variant
 
 ALL = "all"
 #: feature that is left out → options of ``Container`` that leave it out. `ipc` takes UTS with it, as the rungs do.
-#: All capabilities also widen the engine's seccomp profile, which depends on them.
 DOCKER_WITHOUT: dict[str, dict[str, Any]] = {
     "overlay": {"bound_root": True},
     "pid": {"pid_mode": "host"},
     "ipc": {"ipc_mode": "host", "uts_mode": "host"},
     "network": {"network_mode": "host"},
-    "capabilities": {"cap_add": ("ALL",)},
     "seccomp": {"security_opt": ("seccomp=unconfined",)},
     "apparmor": {"security_opt": ("apparmor=unconfined",)},
     "init": {"init": False},
 }
+_OF_LINUX_5_8 = ("CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE")
 _ONLINE = Path("/sys/devices/system/cpu/online")
 
 
@@ -39,10 +39,30 @@ def docker(name: str, variant: Variant) -> Container:
         "shm_bytes": variant.shm_bytes,
     }
     for feature in variant.without:
-        for option, value in DOCKER_WITHOUT[feature].items():
+        for option, value in _left_out(feature).items():
             several = isinstance(value, tuple)
             changes[option] = (*changes.get(option, ()), *value) if several else value
     return Container(name, **changes)
+
+
+def _left_out(feature: str) -> dict[str, Any]:
+    """Return what leaves a feature out of docker.
+
+    Capabilities also widen the engine's seccomp profile, which depends on them.
+    """
+    return {"cap_add": all_capabilities()} if feature == "capabilities" else DOCKER_WITHOUT[feature]
+
+
+def all_capabilities() -> tuple[str, ...]:
+    """Return what gives a container all that this machine's root has.
+
+    `ALL` fails where the engine itself was given fewer: then they are named, without those of Linux 5.8 and later,
+    which Docker 20.10 does not know.
+    """
+    own = own_capabilities()
+    if set(CAPABILITIES) <= set(own):
+        return ("ALL",)
+    return tuple(name.removeprefix("CAP_") for name in own if name not in _OF_LINUX_5_8)
 
 
 def crun(name: str, variant: Variant) -> Crun:
