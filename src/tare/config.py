@@ -155,12 +155,18 @@ class Study(Entry):
     )
     options: tuple[str, ...] = Field(
         (),
-        description="Variants of docker with an option that is no default: each ÷ docker is what it costs.",
+        description="Variants with an option that is no default: each ÷ its base as it is, is what the option costs.",
     )
     cells: tuple[CellEntry, ...] = Field(
         (
             CellEntry(workload="startup"),
             CellEntry(workload="hpcc"),
+            CellEntry(workload="hpcg"),
+            CellEntry(workload="memory"),
+            CellEntry(workload="syscall"),
+            CellEntry(workload="files-small"),
+            CellEntry(workload="fio-randread"),
+            CellEntry(workload="net-latency"),
             CellEntry(workload="train-torch-fcn5"),
             CellEntry(workload="train-torch-alexnet"),
         ),
@@ -243,8 +249,11 @@ class Study(Entry):
 
     def measured_runtimes(self) -> tuple[str, ...]:
         """Return every runtime a cell without a list of its own is measured in, each once, in order."""
-        docker = ("docker",) if self.star or self.options else ()
-        return tuple(dict.fromkeys((*self.runtimes, *self.ladder, *docker, *self.star, *self.options)))
+        docker = ("docker",) if self.star else ()
+        plain = [self.plain(name) for name in self.options]
+        return tuple(
+            dict.fromkeys((*self.runtimes, *self.ladder, *docker, *plain, *self.star, *self.options))
+        )
 
     def contrasts(self, cell: Cell) -> tuple[Contrast, ...]:
         """Return the pairs of runtimes that get a verdict in ``cell``; of each both sides are measured there.
@@ -258,8 +267,18 @@ class Study(Entry):
             Contrast("ladder", self.step(upper), upper, lower) for lower, upper in itertools.pairwise(rungs)
         ]
         found += [Contrast("star", self.step(name), "docker", name) for name in self.star]
-        found += [Contrast("option", self.step(name), name, "docker") for name in self.options]
+        found += [Contrast("option", self.step(name), name, self.plain(name)) for name in self.options]
         return tuple(one for one in found if one.treatment in there and one.reference in there)
+
+    def plain(self, option: str) -> str:
+        """Return what an option is compared with: its base as it is, by whichever name the study has it."""
+        base = self.base(option)
+        same = (
+            name
+            for name, variant in self.variants.items()
+            if variant == Variant(base=variant.base, label=variant.label) and variant.base == base
+        )
+        return next(same, base)
 
     def step(self, runtime: str) -> str:
         """Return what a runtime changes, in the report's words."""

@@ -82,6 +82,11 @@ class Variant(Entry):
                 raise ValueError(
                     f"{option}: is not possible with base {self.base}; allowed options: {allowed}"
                 )
+        limits = [name for name in ("cpus", "cpuset", "memory_bytes") if getattr(self, name)]
+        if limits and "cgroup" in self.without:
+            raise ValueError(
+                f"{limits[0]}: is a limit of the run's control group; take cgroup out of without"
+            )
         if self.network and {"none": "docker", "vxlan": "host"}[self.network] != self.base:
             raise ValueError(f"network: {self.network} is not possible with base {self.base}")
         if self.network and "network" in self.without:

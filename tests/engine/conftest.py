@@ -54,8 +54,8 @@ def _make_root(root: Path) -> None:
         target = root / library.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)
-    for point in POINTS:
-        (root / point).mkdir()
+    for folder in (*POINTS, "usr/lib", "usr/local"):
+        (root / folder).mkdir(exist_ok=True)
     python = root / "usr/bin/python3"
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)

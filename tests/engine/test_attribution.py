@@ -270,7 +270,7 @@ DOCKER: list[tuple[dict[str, Any], Callable[[Seen], bool]]] = [
     ({"without": ["network"]}, lambda seen: "net" not in seen.own_spaces),
     ({"without": ["pid"]}, lambda seen: "pid" not in seen.own_spaces),
     ({"without": ["ipc"]}, lambda seen: not {"ipc", "uts"} & seen.own_spaces),
-    ({"without": ["overlay"]}, lambda seen: "/usr" in seen.mounts),
+    ({"without": ["overlay"]}, lambda seen: {"/usr/bin", "/usr/lib", "/usr/local"} <= seen.mounts.keys()),
     (
         {"without": ["capabilities"]},
         lambda seen: int(seen.status["CapEff"], 16) & OLD == int(OWN_CAPABILITIES, 16) & OLD,

@@ -108,7 +108,10 @@ def test_everything_a_variant_toggles_is_passed_on(api: docker.APIClient) -> Non
     asked = creation(variant.specify(replace(request(), stack=BOUND)), api)["host_config"]
     assert asked == {
         "NetworkMode": "host",
-        "Mounts": [bind("/cache/def/usr", "/usr", True), *MOUNTS],
+        "Mounts": [
+            *(bind(f"/cache/def{folder}", folder, True) for folder in ("/usr/bin", "/usr/lib", "/usr/local")),
+            *MOUNTS,
+        ],
         "Init": False,
         "CapAdd": ["SYS_PTRACE"],
         "PidMode": "host",

@@ -204,7 +204,10 @@ def variant(**entries: Any) -> Variant:
     return Variant.model_validate({"base": "docker", "label": "a label", **entries})
 
 
-BOUND = ({"source": "/cache/rootfs/def/usr", "target": "/usr", "read_only": True},)
+BOUND = tuple(
+    {"source": f"/cache/rootfs/def{folder}", "target": folder, "read_only": True}
+    for folder in ("/usr/bin", "/usr/lib", "/usr/local")
+)
 #: variant of docker → what its launch has that docker's has not
 DOCKER_VARIANTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
@@ -361,8 +364,8 @@ def test_engine_that_is_absent_or_denied_is_unavailable(
 @pytest.fixture
 def as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     """A stack whose root filesystem is complete, a root that may mount, an engine that has the image, and crun."""
-    for name in ("proc", "sys", "dev", "tmp", "tare", "data", "usr"):
-        (tmp_path / name).mkdir()
+    for name in ("proc", "sys", "dev", "tmp", "tare", "data", "usr/bin", "usr/lib", "usr/local"):
+        (tmp_path / name).mkdir(parents=True)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("tare.runtimes.chroot._try_mount", lambda *_: None)
     monkeypatch.setattr("tare.runtimes.engine.unavailable", lambda: None)
@@ -404,7 +407,6 @@ def test_root_filesystem_with_programs_outside_usr_cannot_replace_the_overlay(as
     assert bound.unavailable(as_root) is None
     assert as_root.rootfs is not None
     (as_root.rootfs / "bin").symlink_to("usr/bin")
-    (as_root.rootfs / "usr/bin").mkdir()
     assert bound.unavailable(as_root) is None
     (as_root.rootfs / "lib").mkdir()
     assert "has programs in /lib too" in str(bound.unavailable(as_root))

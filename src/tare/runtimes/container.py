@@ -33,8 +33,8 @@ _REDIRECT = f'exec /usr/bin/env -i "$@" >{INSIDE_OUTPUT}/{launch.STDOUT} 2>{INSI
 ENTRYPOINT = ("/bin/sh", "-c", _REDIRECT, "tare")
 
 
-#: where all programs and libraries of a Debian with a merged /usr lie …
-EXECUTED = ("usr",)
+#: where what a run executes and loads lies in a Debian with a merged /usr (in /usr/sbin the engine puts its init) …
+EXECUTED = ("usr/bin", "usr/lib", "usr/local")
 #: … because these are links into it
 _LINKS = ("bin", "sbin", "lib", "lib64")
 #: network mode → what a second container of the same kind is reached by
