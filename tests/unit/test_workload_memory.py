@@ -45,7 +45,7 @@ def task(
 ) -> memory.Memory:
     """A finished run of the adapter on a machine with that setting of huge pages."""
     monkeypatch.setattr(memory, "huge_pages", lambda: {"enabled": enabled})
-    monkeypatch.setattr(memory, "huge_page_bytes", lambda size: HUGE)
+    monkeypatch.setattr(memory, "huge_page_bytes", lambda _: HUGE)
     native_runs.put_result(folder, "memory", found)
     made = memory.set_up(native_runs.request(folder, "memory", "memory", {"bytes": SIZE}))
     assert (made.epochs, made.timed, list(made.steps(0))) == (1, False, [None])
@@ -137,7 +137,7 @@ def test_faults_must_be_the_pages_touched(count: int) -> None:
 def test_wrong_faults_and_times_refuse_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = result(base=(2,) * ROUNDS)
     found["fork_base"]["seconds"][3] = 0.0
-    found["unmap_base"]["seconds"] = found["unmap_base"]["seconds"][:-1] + [0.0]
+    found["unmap_base"]["seconds"][-1] = 0.0
     made = task(tmp_path, monkeypatch, found, "always")
     assert [reason.split(":")[0] for reason in made.check().reasons] == [
         "2 page faults were counted for 1024 pages (up to 1040 are expected) in 10 of 10 rounds",

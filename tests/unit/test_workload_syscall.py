@@ -33,7 +33,7 @@ NAMES = [
 
 def result(**changed: Any) -> dict[str, Any]:
     """A result of two batches: 100 ns an operation, 20 ns for the vDSO, 0.25 ns for the loop; ``changed`` by name."""
-    seconds = dict.fromkeys(NAMES, [1e-7, 3e-7]) | {"loop": [2e-10, 3e-10], "clock_vdso": [2e-8, 2e-8]}
+    seconds = {name: [1e-7, 3e-7] for name in NAMES} | {"loop": [2e-10, 3e-10], "clock_vdso": [2e-8, 2e-8]}
     operations = {name: {"size": 20000, "seconds": values} for name, values in seconds.items()}
     for name, value in changed.items():
         operations[name] = {**operations[name], **value} if value else operations[name]

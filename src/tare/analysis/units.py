@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 MINUS = "−"
 MISSING = "–"
-_UNIT = r"%|[TGMkmµn]?(?:s|B|B/s|flop/s|update/s|fault/s|page/s)(?![\w/])"
+_UNIT = r"%|[TGMkmµn]?(?:s|B|[a-zA-Z]+/s)(?![\w/])"
 
 _PREFIXES = {4: "T", 3: "G", 2: "M", 1: "k", 0: "", -1: "m", -2: "µ", -3: "n"}
 #: beyond this factor a percentage stops being readable, and the ratio itself is shown

@@ -16,7 +16,7 @@ PROGRAM = "small_files"  # not "files": that is the folder of test files beside 
 #: folder of the test files below the one the run was given
 FOLDER = "files-small"
 PER_FOLDER = 250
-ROUNDS = 5
+ROUNDS = 3
 #: share of the bytes read that may come from a device although all were just written
 DEVICE_SHARE = 0.01
 
@@ -103,6 +103,7 @@ class Files(Task):
             "cpu": self.result["cpu"],
             "tick_seconds": tick,
             "clock_seconds": self.result["clock_seconds"],
+            "folders_spread": self.result["folders_spread"],
             "bytes_read": read,
             "device_read_bytes": self.result["device_read_bytes"],
             "file_system": file_system(self.request.files),

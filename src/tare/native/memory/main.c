@@ -10,8 +10,14 @@
 #include "region.h"
 #include "threads.h"
 
-enum series { BASE, UNMAP, FORK, DEFAULT, HUGE, COUNT };
-static const char *const NAMES[COUNT] = {"touch_base", "fork_base", "unmap_base", "touch_default", "touch_huge"};
+enum series { BASE, FORK, UNMAP, DEFAULT, HUGE, COUNT };
+static const char *const NAMES[COUNT] = {
+    [BASE] = "touch_base",
+    [FORK] = "fork_base",
+    [UNMAP] = "unmap_base",
+    [DEFAULT] = "touch_default",
+    [HUGE] = "touch_huge",
+};
 
 /* Seconds by series and round; for a touch also the faults. */
 struct results {

@@ -63,7 +63,7 @@ static double device_bytes(void)
 }
 
 /* One round of all operations; the bytes that reading the files fetched from a device. */
-static double run_round(const struct tree *tree, const int64_t *order, struct series series[COUNT])
+static double run_round(struct tree *tree, const int64_t *order, struct series series[COUNT])
 {
     tree_make_folders(tree);
     pass(tree, file_create, NULL, &series[CREATE]);
@@ -86,12 +86,13 @@ static double clock_seconds(void)
     return sum == 0 ? 0 : (double)(clock_ns() - start) * 1e-9 / READINGS;
 }
 
-static void print(const struct series series[COUNT], double fetched, uint64_t tick_ns, int cpu)
+static void print(const struct series series[COUNT], double fetched, bool spread)
 {
     json_begin();
-    json_integer("tick_ns", (int64_t)tick_ns);
+    json_integer("tick_ns", (int64_t)clock_granularity_ns());
     json_number("clock_seconds", clock_seconds());
-    json_integer("cpu", cpu);
+    json_integer("cpu", threads_cpu(0));
+    json_boolean("folders_spread", spread);
     json_number("device_read_bytes", fetched);
     json_open("operations");
     for (int i = 0; i < COUNT; i++)
@@ -113,20 +114,18 @@ static struct series *series_new(const struct tree *tree, int64_t rounds)
     return series;
 }
 
-static void measure(const struct tree *tree, int64_t rounds)
+static void measure(struct tree *tree, int64_t rounds)
 {
-    uint64_t tick_ns = clock_granularity_ns();
-    int cpu = threads_cpu(0);
     double fetched = 0;
     int64_t *order = shuffled(tree->files, tree->seed);
     struct series *series = series_new(tree, rounds);
-    threads_pin(cpu);
+    bool spread = tree_spread();
     run_round(tree, order, series); /* warms up: its times are overwritten */
     for (int i = 0; i < COUNT; i++)
         series[i].count = 0;
     for (int64_t round = 0; round < rounds; round++)
         fetched += run_round(tree, order, series);
-    print(series, fetched, tick_ns, cpu);
+    print(series, fetched, spread);
 }
 
 int main(int argc, char **argv)
@@ -147,6 +146,7 @@ int main(int argc, char **argv)
     if (chdir(folder) != 0)
         fail("--folder: %s cannot be entered: %s", folder, strerror(errno));
     struct tree tree = tree_new(files, per_folder, (size_t)bytes, (uint64_t)seed);
+    threads_pin(threads_cpu(0));
     measure(&tree, rounds);
     return 0;
 }

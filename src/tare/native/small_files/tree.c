@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,26 +28,43 @@ struct tree tree_new(int64_t files, int64_t per_folder, size_t bytes, uint64_t s
     return tree;
 }
 
+bool tree_spread(void)
+{
+    int folder = open(".", O_RDONLY | O_DIRECTORY);
+    int flags = 0;
+    bool agreed = folder >= 0 && ioctl(folder, FS_IOC_GETFLAGS, &flags) == 0;
+    flags |= FS_TOPDIR_FL;
+    agreed = agreed && ioctl(folder, FS_IOC_SETFLAGS, &flags) == 0;
+    if (folder >= 0)
+        close(folder);
+    return agreed;
+}
+
 int64_t tree_folders(const struct tree *tree)
 {
     return (tree->files + tree->per_folder - 1) / tree->per_folder;
 }
 
-static void folder_path(char path[PATH_BYTES], int64_t folder)
+/* Always as long: a longer path is a slower one. */
+static void folder_path(char path[PATH_BYTES], const struct tree *tree, int64_t folder)
 {
-    snprintf(path, PATH_BYTES, "%06" PRId64, folder);
+    snprintf(path, PATH_BYTES, "%08" PRIx32 "-%08" PRId64, tree->tag, folder);
 }
 
 static void file_path(char path[PATH_BYTES], const struct tree *tree, int64_t number)
 {
-    snprintf(path, PATH_BYTES, "%06" PRId64 "/%08" PRId64 ".bin", number / tree->per_folder, number);
+    snprintf(path, PATH_BYTES, "%08" PRIx32 "-%08" PRId64 "/%08" PRId64 ".bin", tree->tag, number / tree->per_folder,
+             number);
 }
 
-void tree_make_folders(const struct tree *tree)
+void tree_make_folders(struct tree *tree)
 {
     char path[PATH_BYTES];
+    /* New names: ext4 places a folder by its name. */
+    uint64_t now = clock_ns();
+    tree->tag = (uint32_t)next_random(&now);
     for (int64_t folder = 0; folder < tree_folders(tree); folder++) {
-        folder_path(path, folder);
+        folder_path(path, tree, folder);
         if (mkdir(path, 0755) != 0)
             fail("folder %s cannot be made: %s", path, strerror(errno));
     }
@@ -55,7 +74,7 @@ void tree_remove_folders(const struct tree *tree)
 {
     char path[PATH_BYTES];
     for (int64_t folder = 0; folder < tree_folders(tree); folder++) {
-        folder_path(path, folder);
+        folder_path(path, tree, folder);
         if (rmdir(path) != 0)
             fail("folder %s cannot be removed: %s", path, strerror(errno));
     }
