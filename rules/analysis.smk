@@ -54,6 +54,7 @@ rule plot_overhead:
             module=[
                 "figures/forest",
                 "figures/overhead",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",
@@ -96,6 +97,7 @@ rule plot_blocks:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/blocks",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",
@@ -135,6 +137,7 @@ rule plot_epochs:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/epochs",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",
@@ -173,6 +176,7 @@ rule plot_startup:
         code=expand(
             "src/tare/analysis/{module}.py",
             module=[
+                "figures/compact",
                 "figures/rule",
                 "figures/startup",
                 "figures/style",
@@ -217,6 +221,7 @@ rule plot_breakdown:
             module=[
                 "figures/breakdown",
                 "figures/epochs",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",
@@ -256,6 +261,7 @@ rule plot_ladder:
             "src/tare/analysis/{module}.py",
             module=[
                 "figures/ladder",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",
@@ -301,6 +307,7 @@ rule plot_options:
             module=[
                 "figures/forest",
                 "figures/options",
+                "figures/compact",
                 "figures/rule",
                 "figures/style",
                 "contrasts",

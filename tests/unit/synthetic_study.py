@@ -39,15 +39,17 @@ BASE = {
     ("train-torch-alexnet", "step_seconds"): 0.13,
 }
 #: a plausible number of every other workload's metrics
-OF_UNIT = {"s": 1.7e-6, "B/s": 1.2e9, "flop/s": 3.1e9, "1/s": 4.0e4}
+OF_UNIT = {"s": 1.7e-6, "B/s": 1.2e9, "flop/s": 3.1e9}
+_OF_OTHER_UNIT = 4.0e4
 
 Run = dict[str, Any]
 Change = Callable[[Run], None]
 
 
 def study(**changes: Any) -> Study:
-    """Return the quick study with some entries changed."""
-    return load({"study": "quick", "blocks": 5, **changes})
+    """Return a study of start-up, kernels and training, with some entries changed."""
+    cells = [{"workload": name} for name in ("startup", "hpcc", "train-torch-fcn5", "train-torch-alexnet")]
+    return load({"study": "quick", "blocks": 5, "cells": cells, **changes})
 
 
 def fingerprint(runtime: str, workload: str, **changes: Any) -> str:
@@ -190,7 +192,7 @@ def _samples(cell: Cell, factor: float, start: float, random_: random.Random) ->
 
 
 def _of_metric(index: int, metric: Metric, factor: float) -> Run:
-    value = OF_UNIT[metric.unit] * (1 + index) * (factor if metric.cost else 1 / factor)
+    value = OF_UNIT.get(metric.unit, _OF_OTHER_UNIT) * (1 + index) * (factor if metric.cost else 1 / factor)
     return _sample(metric.phase, None, 0, metric.name, metric.unit, value)
 
 

@@ -42,12 +42,16 @@ def test_rows_are_all_there_in_order(tmp_path):
 
 
 def test_recorded_blocks_still_read_and_equal_what_the_script_makes():
-    """tests/data/blocks was written by tests/unit/synthetic_study.py when schema version 1 was made."""
+    """tests/data/blocks was written by tests/unit/synthetic_study.py when schema version 1 was made.
+
+    A factor that a workload got later is in no block of before.
+    """
     of = synthetic.study()
     for cell in of.expand()[:2]:
         for number in (1, 2):
             stored = records.read(RECORDED / cell.id / f"{number}.parquet", records.BLOCK)
-            assert stored.equals(synthetic.standard_blocks(of)[cell.id, number])
+            made = synthetic.standard_blocks(of)[cell.id, number]
+            assert stored.drop_columns(["factors"]).equals(made.drop_columns(["factors"]))
 
 
 def test_no_blocks_give_empty_tables_of_the_schema():

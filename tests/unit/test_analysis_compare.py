@@ -277,3 +277,13 @@ def test_swapping_the_sides_mirrors_the_row(ratios):
     mirror = {"slower": "faster", "faster": "slower"}
     near = min(abs(one[p] - 0.05) for p in ("p_equivalence", "p_difference")) < 1e-6
     assert near or other["verdict"] == mirror.get(one["verdict"], one["verdict"])
+
+
+def test_factors_are_those_that_the_runs_recorded():
+    """A workload that gets a factor later changes no row of an older measurement."""
+    of = small()
+
+    def before(run):
+        run["factors"] = [("n", "quick")]
+
+    assert rows(of, [block(of, n, 1.0, change=before) for n in (1, 2)])[0]["factors"] == [("n", "quick")]

@@ -87,3 +87,47 @@ def test_worst_kinds_first(tmp_path):
         ("disturbed", "startup and hpcc"),
         ("flagged", "startup and hpcc"),
     ]
+
+
+def test_forty_equal_reasons_are_one_line_with_a_count(tmp_path):
+    cells = [{"workload": "hpcc", "factors": {"n": [1000, 2000, 3000, 4000, 5000]}}]
+    of = synthetic.study(cells=cells, blocks=2)
+
+    def invalid(run):
+        run.update(
+            status="invalid", reasons=[f"{80 + run['block']}.5 GB/s is above memory (11 GB/s); mend it"]
+        )
+
+    made = {(c.id, n): synthetic.block(of, c, n, change=invalid) for c in of.expand() for n in (1, 2)}
+    found = troubles(from_blocks(of, synthetic.write_blocks(made, tmp_path), False))
+    assert [(one.kind, one.cell, one.words) for one in found] == [
+        (
+            "invalid",
+            "hpcc+n=1000, hpcc+n=2000 and 3 more cells",
+            "40 of 40 runs, 81.5–82.5 GB/s is above memory (11 GB/s); mend it",
+        )
+    ]
+    assert sum(one.runs for one in found[0].incidents) == 40
+
+
+def test_only_the_cells_with_a_trouble_are_named_and_counted(tmp_path):
+    def some(run):
+        if run["cell"] == "hpcc" and run["runtime"] == "docker":
+            run.update(status="failed", reasons=["it broke"])
+
+    found = troubles(study_in_which(some, tmp_path))
+    assert [(one.cells, one.runs, one.of) for one in found] == [(("hpcc",), 3, 12)]
+
+
+def test_an_invalid_exit_status_never_becomes_a_range(tmp_path):
+    def some(run):
+        if run["runtime"] == "docker" and run["cell"] == "hpcc":
+            run.update(
+                status="invalid", reasons=[f"the tool ended with status {136 + run['block']} by signal 9"]
+            )
+
+    assert [one.reason for one in troubles(study_in_which(some, tmp_path))] == [
+        "the tool ended with status 137 by signal 9",
+        "the tool ended with status 138 by signal 9",
+        "the tool ended with status 139 by signal 9",
+    ]

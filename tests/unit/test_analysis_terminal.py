@@ -3,7 +3,9 @@
 import synthetic_study as synthetic
 
 from tare.analysis import terminal
+from tare.analysis.costs import what_costs
 from tare.analysis.publish import from_blocks
+from tare.workloads.registry import WORKLOADS
 
 
 def data_of(blocks, of, folder):
@@ -129,3 +131,53 @@ def test_long_names_of_runtimes_get_wider_columns(tmp_path):
         "      [−2.4 %, +2.1 %]",
     ]
     assert max(map(len, lines)) <= 100
+
+
+def test_of_many_metrics_the_layers_are_counted_and_only_the_worst_are_shown(tmp_path, monkeypatch):
+    for number, layer in enumerate(("files", "system calls", "memory")):
+        monkeypatch.setitem(WORKLOADS, f"made-{number}", synthetic.workload(f"made-{number}", layer, 6))
+    of = synthetic.study(cells=[{"workload": f"made-{number}"} for number in range(3)], blocks=5)
+    costs = {"made-0": 1.3, "made-1": 1.2, "made-2": 1.0}
+    blocks = {
+        (c.id, n): synthetic.block(of, c, n, noise=0.001, costs={"docker": costs[c.id]})
+        for c in of.expand()
+        for n in range(1, 6)
+    }
+    text = terminal.terminal(data_of(blocks, of, tmp_path), "x")
+    lines = text.splitlines()
+    at = lines.index("memory (6 metrics)")
+    assert lines[at : at + 6] == [
+        "memory (6 metrics)",
+        "      docker ÷ host: ≈ 6              docker ÷ chroot: ≈ 6            chroot ÷ host: ≈ 6",
+        "system calls (6 metrics)",
+        "      docker ÷ host: ▲ 6              docker ÷ chroot: ▲ 6            chroot ÷ host: ≈ 6",
+        "files (6 metrics)",
+        "      docker ÷ host: ▲ 6              docker ÷ chroot: ▲ 6            chroot ÷ host: ≈ 6",
+    ]
+    assert lines[at + 7] == "What costs most:"
+    shown = [line for line in lines if line.startswith("  operation")]
+    assert len(shown) == terminal.MOST_METRICS
+    assert lines.index("made-0") < lines.index("made-1")
+    assert "… and 10 metrics more in the report" in lines
+    assert max(map(len, lines)) <= 100
+
+
+def test_the_last_sentence_of_the_answer_is_there(tmp_path):
+    of = synthetic.study(cells=[{"workload": "startup"}], blocks=3)
+    data = data_of({("startup", n): synthetic.block(of, of.expand()[0], n) for n in (1, 2, 3)}, of, tmp_path)
+    text = " ".join(terminal.terminal(data, "x").split())
+    assert what_costs(data) in text
+    assert what_costs(data).startswith(
+        "Layer by layer, docker against chroot (isolation) is slower in start-up"
+    )
+
+
+def test_a_cell_without_a_pair_has_a_dash_in_its_column(tmp_path):
+    of = synthetic.study(
+        cells=[{"workload": "startup"}, {"workload": "hpcc", "runtimes": ["chroot", "docker"]}], blocks=2
+    )
+    blocks = {(c.id, n): synthetic.block(of, c, n) for c in of.expand() for n in (1, 2)}
+    lines = terminal.terminal(data_of(blocks, of, tmp_path), "x").splitlines()
+    at = lines.index("hpcc")
+    assert lines[at + 1].startswith("  HPL: chroot ")
+    assert [lines[at + 2][column : column + 3] for column in (4, 28, 52)] == ["  –", "≈ [", "  –"]

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from tare.analysis import units, verdict
 from tare.analysis.medians import medians
 from tare.analysis.pairing import Row
-from tare.analysis.study_data import StudyData, label
+from tare.analysis.study_data import StudyData, label, layer
 from tare.records import VERDICTS
 
 _THE = {"host": "the host"}
 _PHASES = {"steady": "steady work", "first": "the first epoch", "startup": "starting"}
+#: what the first phase is called where not only epochs are first
+_FIRST = "the first pass"
 #: more comparisons than this are not named one by one
 _MOST_NAMED = 2
 
@@ -54,7 +56,7 @@ def _about(data: StudyData, treatment: str, reference: str) -> str:
     pair += f" ({data.pair_label(treatment, reference)})"
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in rows):
         return f"{pair}: none of {units.count(len(rows), 'comparison')} is possible"
-    by_kind = {name: [row for row in rows if row["phase"] == phase] for phase, name in _PHASES.items()}
+    by_kind = {_work(data, phase): [row for row in rows if row["phase"] == phase] for phase in _PHASES}
     undecided = [name for name, of_kind in by_kind.items() if _mostly_open(of_kind)]
     decided = [_kind(data, name, of) for name, of in by_kind.items() if of and name not in undecided]
     if not undecided:
@@ -63,6 +65,12 @@ def _about(data: StudyData, treatment: str, reference: str) -> str:
     return "; ".join(
         [f"no verdict yet on {units.join(undecided)} in {pair}: {_why_open(open_rows)}", *decided]
     )
+
+
+def _work(data: StudyData, phase: str) -> str:
+    """Return what a phase is called: first epochs, or in a study that also writes files for the first time, both."""
+    layers = {layer(row) for row in data.compared if row["phase"] == phase}
+    return _FIRST if phase == "first" and layers - {"training"} else _PHASES[phase]
 
 
 def _mostly_open(rows: Sequence[Row]) -> bool:

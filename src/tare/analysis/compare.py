@@ -89,7 +89,7 @@ def _row(evidence: Evidence, study: Study, same: equality.Equality) -> dict[str,
         "cell": cell.id,
         "workload": cell.workload,
         "stack": cell.stack,
-        "factors": sorted((name, str(level)) for name, level in cell.factors.items()),
+        "factors": _factors(evidence),
         "phase": metric.phase,
         "metric": metric.name,
         "unit": metric.unit,
@@ -102,6 +102,15 @@ def _row(evidence: Evidence, study: Study, same: equality.Equality) -> dict[str,
         "parity": same.status,
         "parity_fields": list(same.fields),
     }
+
+
+def _factors(evidence: Evidence) -> list[tuple[str, str]]:
+    """Return the factors as the runs recorded them: one that a later Tare adds is no fact of an older measurement."""
+    runs = (run for one in evidence.ratios for run in one.runs if run is not None)
+    recorded = next(runs, None)
+    return sorted(
+        recorded["factors"] if recorded else [(k, str(v)) for k, v in evidence.cell.factors.items()]
+    )
 
 
 def _numbers(

@@ -42,7 +42,8 @@ def _of_steps(data: StudyData, steps: Sequence[Row]) -> str:
     others = [row for row in steps if not _beyond(row)]
     where = f"from {data.study.ladder[0]} to {data.study.ladder[-1]}"
     if not any(row["verdict"] != NOT_COMPARABLE for row in steps):
-        return f"What costs is not known: no step {where} could be compared ({len(steps)} comparisons)."
+        number = units.count(len(steps), "comparison")
+        return f"What costs is not known: no step {where} could be compared ({number})."
     if not dear and _nothing(others):
         return (
             f"Nothing that costs was found: all {len(steps)} comparisons of single steps {where} are equivalent "

@@ -163,7 +163,7 @@ class StudyData:
 
     def place_name(self, machine_id: str, cell: Cell) -> str:
         """Return the cell's id, with the machine where the study has several."""
-        return cell.id if len(self.machines) == 1 else f"{cell.id} on {short(machine_id)}"
+        return cell.id if len(self.machines) <= 1 else f"{cell.id} on {short(machine_id)}"
 
 
 def _metric_key(row: Row) -> tuple[str, ...]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from itertools import count
 
 from tare.analysis import explained, medians, notes, units, verdict
-from tare.analysis.contrasts import LADDER, RUNTIME
+from tare.analysis.contrasts import LADDER, OPTION, RUNTIME, STAR
 from tare.analysis.figures.style import VERDICT_MARK
 from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData, label, layer, row_key
 
-_FIGURE_OF_PHASE = {"startup": "startup", "first": "epochs"}
 _FIGURE_OF_CONTRAST = {"ladder": "ladder", "star": "ladder", "interaction": "ladder", "option": "options"}
 #: what asks for attention first: a cost, then what could be one
 _URGENCY = {verdict.SLOWER: 3, verdict.INCONCLUSIVE: 2, verdict.FASTER: 1}
@@ -149,10 +148,19 @@ def _line(data: StudyData, anchor: str, row: Row) -> Line:
         p_equivalence=units.probability(row["p_equivalence"]),
         p_difference=units.probability(row["p_difference"]),
         warnings=(*notes.warnings(data, row, evidence), *(same.warnings if comparable else ())),
-        figure=_FIGURE_OF_CONTRAST.get(contrast) or _FIGURE_OF_PHASE.get(row["phase"], "blocks"),
+        figure=_figure(row),
         urgency=urgency(row),
         noise=verdict.within_noise(row),
     )
+
+
+def _figure(row: Row) -> str:
+    """Return the figure that shows most of what is behind a row, beside the forest plot."""
+    if row["contrast"] in _FIGURE_OF_CONTRAST:
+        return _FIGURE_OF_CONTRAST[row["contrast"]]
+    if row["phase"] == "first" and layer(row) == "training":
+        return "epochs"
+    return "startup" if row["phase"] == "startup" else "blocks"
 
 
 def urgency(row: Row) -> tuple[int, float]:
@@ -163,9 +171,9 @@ def urgency(row: Row) -> tuple[int, float]:
 
 
 def step(row: Row) -> str:
-    """Return what a row of ladder, star or options is about: ``+ network namespace``, ``seccomp``."""
-    words = str(row["level"] or f"{row['treatment']} ÷ {row['reference']}")
-    return f"+ {words}" if row["contrast"] == LADDER else words
+    """Return what a row of ladder, star or options is about: ``+ network namespace``, ``docker's seccomp``."""
+    prefix = {LADDER: "+ ", STAR: "docker's ", OPTION: "option: "}.get(row["contrast"], "")
+    return f"{prefix}{row['level'] or row['treatment']}"
 
 
 def _control(row: Row) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from itertools import groupby
 
 from matplotlib.axes import Axes
@@ -17,8 +18,10 @@ from tare.analysis.pairing import CONTROL, Evidence
 from tare.analysis.study_data import StudyData
 
 TITLE = "Every block: cost ratio by block number"
-_COLUMNS = 2
-_PANEL = 1.75  # inches
+#: a study with more panels gets more columns of lower ones
+_MANY = 24
+_PANEL = {2: 1.75, 3: 1.6}  # columns: inches
+_TITLE = {2: 62, 3: 38}  # columns: characters of a line
 
 
 def draw(data: StudyData) -> Figure:
@@ -44,14 +47,15 @@ def draw(data: StudyData) -> Figure:
 
 
 def _draw(data: StudyData, panels: list[list[Evidence]]) -> Figure:
-    rows = math.ceil(len(panels) / _COLUMNS)
-    drawn = style.figure(rows * _PANEL + 1.3)
-    all_axes = drawn.subplots(rows, _COLUMNS, squeeze=False).ravel()
+    columns = 2 if len(panels) <= _MANY else 3
+    rows = math.ceil(len(panels) / columns)
+    drawn = style.figure(rows * _PANEL[columns] + 1.3)
+    all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
     for axes, panel in zip(all_axes, panels, strict=False):
-        _panel(axes, data, panel)
+        _panel(axes, data, panel, _TITLE[columns])
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
-    for axes in all_axes[max(len(panels) - _COLUMNS, 0) : len(panels)]:
+    for axes in all_axes[max(len(panels) - columns, 0) : len(panels)]:
         axes.set_xlabel("block", fontsize=7.5)
     hollow = Line2D(
         [], [], color=style.GREY, marker="o", mfc="white", ls="", ms=5, label="hollow: disturbed attempt"
@@ -66,9 +70,10 @@ def _draw(data: StudyData, panels: list[list[Evidence]]) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, data: StudyData, panel: list[Evidence]) -> None:
+def _panel(axes: Axes, data: StudyData, panel: list[Evidence], width: int) -> None:
     first = panel[0]
-    axes.set_title(f"{data.place_name(first.machine_id, first.cell)}: {first.metric.label}", fontsize=8)
+    title = f"{data.place_name(first.machine_id, first.cell)}: {first.metric.label}"
+    axes.set_title(textwrap.fill(title, width), fontsize=8)
     margin = math.log1p(data.study.margin)
     axes.axhspan(-margin, margin, color=style.BAND, zorder=0)
     axes.axhline(0, color="#444444", lw=0.8, zorder=1)

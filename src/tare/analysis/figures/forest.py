@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,6 +27,7 @@ _TICKS = (
     (1.5, [0.7, 0.8, 1, 1.25, 1.5]),
     (2.0, [0.5, 0.7, 1, 1.4, 2]),
 )
+_LABEL_WIDTH = 28  # characters
 _HEADING, _TITLE, _GAP = 1.6, 2.2, 0.6  # lines
 #: colour and marker of a row
 Style = Callable[[Row], tuple[str, str]]
@@ -109,7 +111,7 @@ def _panel(axes: Axes, panel: Panel, limit: float, margin: float, style_of: Styl
     ticks: list[tuple[float, str]] = []
     y = 0.0
     for rows in panel.metrics:
-        ticks.append((y + (len(rows) - 1) / 2, label(rows[0])))
+        ticks.append((y + (len(rows) - 1) / 2, textwrap.fill(label(rows[0]), _LABEL_WIDTH)))
         for row in rows:
             _line(axes, row, y, math.log(limit), style_of(row))
             y += 1

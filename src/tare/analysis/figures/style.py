@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import textwrap
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from tare.analysis.figures.compact import compact
 from tare.analysis.pairing import CONTROL
 from tare.analysis.study_data import StudyData
 
@@ -89,8 +91,15 @@ def save(drawn: Figure, svg: Path, png: Path) -> None:
     svg.parent.mkdir(parents=True, exist_ok=True)
     with context():
         FigureCanvasAgg(drawn)
-        drawn.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        svg.write_text(as_svg(drawn), encoding="utf-8")
         drawn.savefig(png, format="png", dpi=150, metadata={"Software": None})
+
+
+def as_svg(drawn: Figure) -> str:
+    """Return the figure as compact SVG; to be called inside ``context``."""
+    text = io.StringIO()
+    drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return compact(text.getvalue())
 
 
 def runtime_style(data: StudyData, runtime: str) -> tuple[str, str, str]:
