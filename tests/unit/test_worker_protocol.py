@@ -22,6 +22,7 @@ COUNTERS = {
     "busy_seconds",
     "idle_seconds",
     "steal_seconds",
+    "softirq_seconds",
     "own_cpu_seconds",
     "swap_in_pages",
     "swap_out_pages",
@@ -99,8 +100,9 @@ def test_events_of_an_empty_run(command: list[str], tmp_path: Path) -> None:
     assert set(ready["counters"]) == set(end["counters"]) == COUNTERS
     assert check == {"event": "check", "ok": True, "reasons": [], "facts": {}}
     assert set(fingerprint) == {"event", "process", "software", "libraries"}
-    assert set(end) == {"event", "ns", "counters", "cpu_seconds", "max_rss_bytes", "device_read_bytes"}
-    assert begun["ns"] < ready["ns"] < end["ns"]
+    totals = {"counters", "cpu_seconds", "max_rss_bytes", "device_read_bytes"}
+    assert set(end) == {"event", "ns", "leaving_ns", *totals}
+    assert begun["ns"] < ready["ns"] < end["ns"] < end["leaving_ns"]
     assert end["max_rss_bytes"] > 1 << 20
     assert 0 < ready["counters"]["own_cpu_seconds"] <= end["cpu_seconds"]
 
