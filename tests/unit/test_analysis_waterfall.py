@@ -8,6 +8,7 @@ import synthetic_study as synthetic
 from tare.analysis.publish import from_blocks
 from tare.analysis.study_data import most_moved
 from tare.analysis.waterfall import waterfalls
+from tare.workloads.registry import WORKLOADS
 
 
 def made(folder, change=None, skip=None, **changes):
@@ -113,3 +114,24 @@ def test_most_moved_ignores_noise_and_what_has_no_number():
     assert most_moved([none, quiet, large, wide, loud], 2) == [large, loud]
     assert most_moved([quiet], 2) == [quiet]
     assert most_moved([], 2) == []
+
+
+def test_a_metric_that_some_rungs_lack_by_nature_begins_where_they_end(tmp_path, monkeypatch):
+    """Only crun and docker have it, and one rung between them has not: two sums, the total is of the last."""
+    monkeypatch.setitem(WORKLOADS, "made", synthetic.workload("made", "start-up", 1, optional=True))
+
+    def change(run):
+        if run["runtime"] in ("host", "chroot", "network"):
+            run["samples"] = []
+
+    one = steady(made(tmp_path, change=change, cells=[{"workload": "made"}]))
+    assert [(step.row["treatment"], step.row["reference"]) for step in one.steps] == [
+        ("processes", "mounts"),
+        ("capabilities", "cgroup"),
+        ("seccomp", "capabilities"),
+        ("docker", "seccomp"),
+    ]
+    assert (one.first, one.last) == ("cgroup", "docker")
+    assert one.steps[1].start == 0.0
+    assert one.steps[3].end == pytest.approx(math.log(one.total["ratio"]))
+    assert one.interaction is None  # chroot has no such number

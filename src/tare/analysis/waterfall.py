@@ -27,6 +27,10 @@ class Step:
         """Whether the step has a number."""
         return bool(self.row["verdict"] != verdict.NOT_COMPARABLE)
 
+    def leads_to(self, row: Row) -> bool:
+        """Whether the sum goes on with ``row``: this step has a number, and that one's reference is its runtime."""
+        return self.comparable and bool(self.row["treatment"] == row["reference"])
+
     @property
     def end(self) -> float:
         """Where its bar ends: at the start where there is no number."""
@@ -65,9 +69,7 @@ def waterfalls(data: StudyData, most: int) -> list[Waterfall]:
 def _waterfall(data: StudyData, machine: str, cell: Cell, rows: Sequence[Row]) -> Waterfall:
     metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (rows[0]["phase"], rows[0]["metric"]))
     steps = _steps([row for row in rows if row["contrast"] == LADDER])
-    # what cannot be compared breaks the sum: it begins anew above it, and the total with it
-    broken = [number for number, step in enumerate(steps) if not step.comparable]
-    whole = steps[broken[-1] + 1 :] if broken else steps
+    whole = _unbroken(steps)
     first, last = (whole[0].row["reference"], whole[-1].row["treatment"]) if whole else ("", "")
     return Waterfall(
         machine,
@@ -86,8 +88,18 @@ def _steps(ladder: Sequence[Row]) -> tuple[Step, ...]:
     steps: list[Step] = []
     for row in ladder:
         before = steps[-1] if steps else None
-        steps.append(Step(row, before.end if before and before.comparable else 0.0))
+        steps.append(Step(row, before.end if before and before.leads_to(row) else 0.0))
     return tuple(steps)
+
+
+def _unbroken(steps: Sequence[Step]) -> list[Step]:
+    """Return the last steps that follow each other without a gap: only these add up to a total."""
+    found: list[Step] = []
+    for step in steps:
+        if found and not found[-1].leads_to(step.row):
+            found = []
+        found = [*found, step] if step.comparable else []
+    return found
 
 
 def _total(data: StudyData, machine: str, cell: Cell, row: Row, first: str, last: str) -> Row | None:

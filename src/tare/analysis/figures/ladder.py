@@ -51,7 +51,7 @@ def draw(data: StudyData) -> Figure:
 
 def _draw(data: StudyData, panels: Sequence[Waterfall]) -> Figure:
     rows: list[list[Waterfall]] = []
-    for _, group in groupby(panels, key=lambda one: (one.machine, one.cell.id)):
+    for _, group in groupby(panels, key=lambda one: (one.machine, one.cell.id, labels(one))):
         of_cell = list(group)
         rows += [of_cell[start : start + _COLUMNS] for start in range(0, len(of_cell), _COLUMNS)]
     heights = [len(labels(row[0])) * _ROW + 0.75 for row in rows]

@@ -1,4 +1,4 @@
-"""What options that are no default cost: docker with the option ÷ docker, in every cell and metric."""
+"""What options that are no default cost: a runtime with the option ÷ the same without it, in every cell and metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.analysis.pairing import CONTROL, Row
 from tare.analysis.study_data import StudyData, most_moved
 from tare.config import Cell
 
-TITLE = "What your flags cost: docker with an option ÷ docker without it"
+TITLE = "What your flags cost: with an option ÷ the same without it"
 #: a cell with more metrics shows those that an option moves most
 MOST_METRICS = 6
 
