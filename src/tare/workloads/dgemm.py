@@ -70,11 +70,11 @@ class Dgemm(Task):
     def __init__(self, request: Request) -> None:
         self.threads = request.threads
         self.blas = gemm.Blas(gemm.PRECISIONS[str(request.factors["precision"])])
-        code = self.blas.precision.code
-        self.n = order(request.factors["n"], request.memory_bytes, array(code).itemsize)
+        self.c = array(self.blas.precision.code, [0.0])
+        self.n = order(request.factors["n"], request.memory_bytes, self.c.itemsize)
         self.generator = random.Random(request.seed)
         self.a, self.b = (self.blas.random(self.generator, self.n * self.n) for _ in range(2))
-        self.c = array(code, bytes(self.a.itemsize * self.n * self.n))
+        self.c *= self.n * self.n
         self.blas.multiply(self.n, self.a, self.b, self.c)
         self.seconds: List[float] = []
 

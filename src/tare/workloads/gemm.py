@@ -73,7 +73,7 @@ class Blas:
         size = array(self.precision.code).itemsize
         repeat = int.from_bytes(b"\x01".ljust(size, b"\0") * count, "little")
         bits = generator.getrandbits(8 * size * count) & repeat * self.precision.mantissa
-        values = array(self.precision.code)
+        values: "array[float]" = array(self.precision.code)
         values.frombytes((bits | repeat * self.precision.one).to_bytes(size * count, "little"))
         shift, one = array(self.precision.code, [1.0]), self.precision.real(-1.5)
         self._axpy(count, one, self._pointer(shift), 0, self._pointer(values), 1)

@@ -51,13 +51,13 @@ class SizeError(ValueError):
     """A problem that does not fit this machine; the message says what does."""
 
 
-def problem(level: Level, ranks: int, memory_bytes: int) -> Problem:
+def problem(level: Level, ranks: int, memory_bytes: int, quick_n: int = QUICK_N) -> Problem:
     """Return the problem of factor ``n``: ``quick``, ``full`` or a number; raises ``SizeError``."""
     largest = matrix_order(LARGEST_SHARE * memory_bytes)
     if level == "full":
         n = matrix_order(FULL_SHARE * memory_bytes) // NB * NB
     else:
-        n = QUICK_N if level == "quick" else int(level)
+        n = quick_n if level == "quick" else int(level)
     if not NB <= n <= largest:
         raise SizeError(
             "n: a matrix of order %d does not fit; with %d bytes of memory %d … %d is possible"
@@ -72,13 +72,13 @@ def matrix_order(size: float) -> int:
     return math.isqrt(int(size) // DOUBLE)
 
 
-def input_text(chosen: Problem) -> str:
-    """Return hpccinf.txt: one problem, the other settings as HPCC ships them."""
+def input_text(chosen: Problem, solves: int = 1) -> str:
+    """Return hpccinf.txt: one problem, solved ``solves`` times; the other settings as HPCC ships them."""
     settings = [
         ("HPL.out", "output file name (if any)"),
         ("8", "device out (6=stdout,7=stderr,file)"),
-        ("1", "# of problems sizes (N)"),
-        (chosen.n, "Ns"),
+        (solves, "# of problems sizes (N)"),
+        (" ".join([str(chosen.n)] * solves), "Ns"),
         ("1", "# of NBs"),
         (chosen.nb, "NBs"),
         ("0", "PMAP process mapping (0=Row-,1=Column-major)"),
