@@ -244,6 +244,13 @@ def test_a_client_gives_medians_and_tails_of_its_batches(tmp_path: Path) -> None
     assert parity_fields.rule_of("check.work.bytes").kind == parity_fields.REQUIRED
 
 
+def test_the_congestion_control_is_part_of_a_tcp_run(tmp_path: Path) -> None:
+    (tmp_path / "control").write_text("cubic\n")
+    assert pingpong.kernel("tcp", str(tmp_path / "control")) == {"tcp_congestion": "cubic"}
+    assert pingpong.kernel("tcp", str(tmp_path / "absent")) == {"tcp_congestion": None}
+    assert pingpong.kernel("udp") == {}
+
+
 def test_the_scheduler_is_left_alone_where_asked(tmp_path: Path) -> None:
     put_result(tmp_path, "pingpong", result())
     task = network.set_up(request(tmp_path, "net-latency", CLIENT, placement="free"))
@@ -346,14 +353,42 @@ def change(said: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("start.connected", [], r"0 connections were made, asked for were 2"),
         ("start.connected.1.remote_host", "10.0.0.1", r"connected were .* and 10.0.0.1:5777, asked for was .*"),
         ("start.connected.0.remote_port", 1, r"connected were .* and 127.0.0.1:1, asked for was .*"),
-        ("server_output_json.intervals.12.sum.bytes", 0, r"20 intervals were measured, 1 of them without a byte .*"),
-        ("server_output_json.intervals", [], r"0 intervals were measured, .*"),
+        ("server_output_json.intervals", [], r"0 of 0 intervals passed without a byte received; .*"),
         ("server_output_json.intervals.12.sum.bytes", 2 * 10**9, r"1.98e\+10 B/s is more than the memory .*"),
     ],
 )  # fmt: skip
 def test_what_is_no_throughput(said: dict[str, Any], path: str, value: Any, reason: str) -> None:
     (found,) = iperf3_output.reasons(change(said, path, value), ASKED, LIMIT)
     assert re.fullmatch(reason, found)
+
+
+def empty(said: dict[str, Any], *numbers: int) -> dict[str, Any]:
+    for number in numbers:
+        said = change(said, f"server_output_json.intervals.{number}.sum.bytes", 0)
+    return said
+
+
+def test_an_interval_without_a_byte_is_joined_with_the_next(said: dict[str, Any]) -> None:
+    changed = empty(said, 12, 13, 29)
+    sums = [one["sum"] for one in changed["server_output_json"]["intervals"]]
+    whole, joined = iperf3_output.rates(said), iperf3_output.rates(changed)
+    assert len(joined) == 17
+    assert joined[2] == pytest.approx(
+        sums[14]["bytes"] / sum(one["seconds"] for one in sums[12:15]), rel=1e-12
+    )
+    assert (joined[:2], joined[3:16]) == (whole[:2], whole[5:18])
+    assert joined[16] == pytest.approx(
+        sums[28]["bytes"] / sum(one["seconds"] for one in sums[28:]), rel=1e-12
+    )
+    assert iperf3_output.reasons(changed, ASKED, LIMIT) == []
+    assert iperf3_output.facts(changed)["empty_intervals"] == 3
+
+
+def test_half_of_the_intervals_without_a_byte_are_no_measurement(said: dict[str, Any]) -> None:
+    assert iperf3_output.reasons(empty(said, *range(20, 29)), ASKED, LIMIT) == []
+    assert iperf3_output.reasons(empty(said, *range(20, 30)), ASKED, LIMIT) == [
+        "10 of 20 intervals passed without a byte received; measure on a quiet machine"
+    ]
 
 
 def test_a_stub_of_an_interval_is_no_sample(said: dict[str, Any]) -> None:

@@ -121,9 +121,7 @@ class Iperf3(Task):
 
     def samples(self) -> List[Dict[str, Any]]:
         """Return bytes received per second in each interval after the warm-up."""
-        # No sample may be 0; that there was one is a reason of ``check``.
-        values = [value for value in rates(self.result) if value > 0]
-        return steady("received_bytes_per_second", "B/s", values)
+        return steady("received_bytes_per_second", "B/s", rates(self.result))
 
     def check(self) -> Check:
         """Return whether iperf3 measured what was asked for, and what it says about the connection."""

@@ -20,14 +20,26 @@ NEEDED = (
 def rates(result: Mapping[str, Any]) -> List[float]:
     """Return the bytes per second that the server received in each interval after the warm-up.
 
-    What is left of the time after the last whole interval is none.
+    One without a byte (a process that waited for its CPU) is joined with the next, the last with the one before: no
+    time is left out.
     """
+    joined: List[List[float]] = []
+    waited = 0.0
+    for one in _intervals(result):
+        if one["bytes"] > 0:
+            joined.append([one["bytes"], waited + one["seconds"]])
+            waited = 0.0
+        else:
+            waited += one["seconds"]
+    if joined:
+        joined[-1][1] += waited
+    return [received / seconds for received, seconds in joined]
+
+
+def _intervals(result: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """Return the server's intervals after the warm-up; what is left of the time after the last whole one is none."""
     sums = [one["sum"] for one in result.get("server_output_json", {}).get("intervals", [])]
-    return [
-        one["bytes"] / one["seconds"]
-        for one in sums
-        if not one["omitted"] and one["seconds"] > INTERVAL_SECONDS / 2
-    ]
+    return [one for one in sums if not one["omitted"] and one["seconds"] > INTERVAL_SECONDS / 2]
 
 
 def reasons(result: Mapping[str, Any], asked: Mapping[str, Any], limit: float) -> List[str]:
@@ -41,7 +53,7 @@ def reasons(result: Mapping[str, Any], asked: Mapping[str, Any], limit: float) -
     lacking = ["%s.%s" % (part, key) for part, key in NEEDED if key not in result.get(part, {})]
     if lacking:
         return ["iperf3's JSON lacks %s; use iperf3 3.9 or later" % ", ".join(lacking)]
-    return [*_done(result, asked), *_rates(rates(result), limit), *_ends(result, asked)]
+    return [*_done(result, asked), *_rates(result, limit), *_ends(result, asked)]
 
 
 def _done(result: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
@@ -60,11 +72,12 @@ def _done(result: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
             yield "%s is %d, asked for was %d" % (name, started[key], asked[name])
 
 
-def _rates(values: List[float], limit: float) -> Iterator[str]:
-    if not values or min(values) <= 0:
+def _rates(result: Mapping[str, Any], limit: float) -> Iterator[str]:
+    intervals, empty, values = _intervals(result), empty_intervals(result), rates(result)
+    if 2 * empty >= len(intervals):
         yield (
-            "%d intervals were measured, %d of them without a byte received; measure on a quiet machine"
-            % (len(values), sum(value <= 0 for value in values))
+            "%d of %d intervals passed without a byte received; measure on a quiet machine"
+            % (empty, len(intervals))
         )
     if max(values, default=0) > limit:
         yield (
@@ -89,6 +102,11 @@ def _ends(result: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def empty_intervals(result: Mapping[str, Any]) -> int:
+    """Return how many intervals after the warm-up passed without a byte received."""
+    return sum(one["bytes"] <= 0 for one in _intervals(result))
+
+
 def facts(result: Mapping[str, Any]) -> Dict[str, Any]:
     """Return what describes the connection: ends, buffers, segment size, retransmits, totals, CPU shares.
 
@@ -107,6 +125,7 @@ def facts(result: Mapping[str, Any]) -> Dict[str, Any]:
         "segment_bytes": start.get("tcp_mss_default"),
         "send_buffer_bytes": start.get("sndbuf_actual"),
         "receive_buffer_bytes": start.get("rcvbuf_actual"),
+        "empty_intervals": empty_intervals(result),
         "retransmits": end.get("sum_sent", {}).get("retransmits"),
         "received_bytes": received.get("bytes"),
         "measured_seconds": received.get("seconds"),

@@ -15,7 +15,7 @@ PLACEMENT = Factor(
     "apart",
     ("apart", "together", "free"),
     "CPUs of client and server: apart (first and second CPU of the affinity mask), together (both on the first), "
-    "free (the scheduler's choice, which is bimodal)",
+    "free (the scheduler's choice)",
 )
 
 WORKLOADS = (

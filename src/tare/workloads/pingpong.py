@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Any, Dict, Iterator, List, Mapping, Union
 
+from tare.worker.cgroup import read_text
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import native, net_peer
@@ -46,7 +47,7 @@ class PingPongServer(net_peer.Server):
             told = {**arguments(request, "server"), "socket": listening.fileno()}
             super().__init__(request, native.command(request, PROGRAM, told), [listening.fileno()])
             port = listening.getsockname()[1]
-        self.program = native.software(PROGRAM, request)
+        self.program, self.protocol = native.software(PROGRAM, request), str(request.factors["protocol"])
         net_peer.publish(request.output, {"address": address, "port": port})
 
     def facts(self, printed: Mapping[str, Any]) -> Dict[str, Any]:
@@ -54,8 +55,8 @@ class PingPongServer(net_peer.Server):
         return dict(printed)
 
     def software(self) -> Dict[str, Any]:
-        """Return the program."""
-        return {PROGRAM: self.program}
+        """Return the program and what the kernel does to its packets."""
+        return {PROGRAM: self.program, **kernel(self.protocol)}
 
 
 class PingPong(Task):
@@ -97,8 +98,9 @@ class PingPong(Task):
         return Check(reasons(self.result, self.told), {**facts, "work": work})
 
     def software(self) -> Dict[str, Any]:
-        """Return the program."""
-        return {PROGRAM: native.software(PROGRAM, self.request)}
+        """Return the program and what the kernel does to its packets."""
+        found = kernel(str(self.request.factors["protocol"]))
+        return {PROGRAM: native.software(PROGRAM, self.request), **found}
 
 
 def reasons(result: Mapping[str, Any], told: Mapping[str, Any]) -> List[str]:
@@ -116,6 +118,14 @@ def reasons(result: Mapping[str, Any], told: Mapping[str, Any]) -> List[str]:
         if result[name] != told[end]:
             found.append("%s is %s, asked for was %s" % (name, result[name], told[end]))
     return found
+
+
+def kernel(protocol: str, path: str = "/proc/sys/net/ipv4/tcp_congestion_control") -> Dict[str, Any]:
+    """Return the congestion control of this network namespace; nothing for udp, which has none.
+
+    One that spaces packets by a clock (bbr) makes messages of many packets slower than the path would.
+    """
+    return {"tcp_congestion": (read_text(path) or "").strip() or None} if protocol == "tcp" else {}
 
 
 def client(request: Request) -> Task:
