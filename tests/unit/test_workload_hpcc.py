@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tare.worker.request import Request
-from tare.workloads import hpc_software, hpcc, hpcc_files, mpi
+from tare.workloads import hpc_software, hpcc, hpcc_files, hpcc_run, mpi
 from tare.workloads.hpcc_files import Problem, SizeError
 from tare.workloads.registry import WORKLOADS
 
@@ -281,7 +281,7 @@ def test_absent_program_is_named_with_the_packages(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))
     request = request_of({"n": "quick", "single_copy": "none"}, str(tmp_path))
     with pytest.raises(
-        hpcc.HpccError, match="mpirun is not installed; install the packages hpcc, openmpi-bin"
+        hpcc_run.HpccError, match="mpirun is not installed; install the packages hpcc, openmpi-bin"
     ):
         hpcc.set_up(request)
     assert shutil.which("mpirun") is None
