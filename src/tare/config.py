@@ -296,11 +296,9 @@ class Study(Entry):
     def control_among(self, runtimes: Sequence[str]) -> str:
         """Return which of ``runtimes`` runs twice: the one asked for, a comparison's reference, or the first."""
         asked = () if self.control is None else (self.control,)
-        return next(
-            name
-            for name in (*asked, *(pair.reference for pair in self.comparisons), *runtimes)
-            if name in runtimes
-        )
+        references = (pair.reference for pair in self.comparisons)
+        wanted: tuple[str, ...] = (*asked, *references, *runtimes)
+        return next(name for name in wanted if name in runtimes)
 
     def base(self, runtime: str) -> str:
         """Return the runtime that a variant is made from, or the name itself."""
