@@ -95,11 +95,12 @@ def test_every_gated_share_is_beyond_the_room() -> None:
 
 
 MPIRUN = """#!/bin/sh
-trap 'kill $(jobs -p); exit 143' TERM
 echo "$@" > arguments
 mkfifo finished
 hpcc 0 &
+first=$!
 hpcc 1 &
+trap "kill $first $!; exit 143" TERM
 wait
 printf '%s' '{stderr}' >&2
 exit {status}
