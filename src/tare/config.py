@@ -258,13 +258,13 @@ class Study(Entry):
     def contrasts(self, cell: Cell) -> tuple[Contrast, ...]:
         """Return the pairs of runtimes that get a verdict in ``cell``; of each both sides are measured there.
 
-        A rung of the ladder that the cell leaves out is stepped over.
+        Of the ladder only steps between neighbours: a label says what one step adds, not what several do.
         """
         there = cell.runtimes
         found = [Contrast("runtime", None, p.treatment, p.reference) for p in self.comparisons]
-        rungs = [name for name in self.ladder if name in there]
         found += [
-            Contrast("ladder", self.step(upper), upper, lower) for lower, upper in itertools.pairwise(rungs)
+            Contrast("ladder", self.step(upper), upper, lower)
+            for lower, upper in itertools.pairwise(self.ladder)
         ]
         found += [Contrast("star", self.step(name), "docker", name) for name in self.star]
         found += [Contrast("option", self.step(name), name, self.plain(name)) for name in self.options]

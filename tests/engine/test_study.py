@@ -124,7 +124,7 @@ def test_a_finished_study_is_a_no_op(studied: Checkout) -> None:
 def test_derived_files_are_rebuilt_bit_identically(study: Checkout) -> None:
     folder = study.path / "results/small"
     before = contents(folder)
-    assert len(before) == 3 + 10 + 2
+    assert len(before) == 3 + 14 + 2
     for part in ("tables", "figures"):
         shutil.rmtree(folder / part)
     (folder / "report.html").unlink()

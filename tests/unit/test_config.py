@@ -85,6 +85,25 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"stacks": {"torch": {"recipe": "torch", "lock": "torch"}}}, "stacks: 'torch' must be a new name"),
     ({"threads": 0}, "threads"),
+    ({"variants": {"docker": {"base": "docker", "label": "x"}}}, "variants: 'docker' must be a new name"),
+    (
+        {"variants": {"x": {"base": "docker", "label": "x", "without": ["cgroup"]}}},
+        "'cgroup' cannot be left out of docker; allowed: overlay, pid",
+    ),
+    (
+        {"variants": {"x": {"base": "host", "label": "x", "cpus": 2}}},
+        "cpus: is not possible with base host; allowed options: none",
+    ),
+    (
+        {"variants": {"x": {"base": "docker", "label": "x", "network": "vxlan"}}},
+        "network: vxlan is not possible with base docker",
+    ),
+    ({"variants": {"x": {"base": "docker", "label": "x", "sekcomp": 1}}}, "sekcomp: unknown key"),
+    ({"ladder": ["host"]}, "ladder: one runtime is no ladder"),
+    ({"ladder": ["host", "chrot"]}, "ladder: 'chrot' is not possible; did you mean 'chroot'?"),
+    ({"star": ["chroot"]}, "star: 'chroot' must be a variant whose base is docker or crun"),
+    ({"cells": [{"workload": "startup", "runtimes": []}]}, "startup: runtimes is empty"),
+    ({"cells": [{"workload": "startup", "runtimes": ["dokcer"]}]}, "did you mean 'docker'?"),
 ]
 
 
@@ -153,3 +172,34 @@ def test_no_junk_gets_past_or_crashes_the_validation(junk: dict[str, Any]) -> No
         return
     assert set(junk) <= set(config.Study.model_fields)
     assert study.expand()
+
+
+ATTRIBUTED: dict[str, Any] = {
+    "variants": {
+        "rung": {"base": "crun", "without": ["seccomp"], "label": "namespaces"},
+        "open": {"base": "docker", "without": ["seccomp"], "label": "seccomp"},
+        "shm": {"base": "docker", "shm_bytes": 1, "label": "/dev/shm"},
+    },
+    "ladder": ["chroot", "rung", "docker"],
+    "star": ["open"],
+    "options": ["shm"],
+    "cells": [{"workload": "startup"}, {"workload": "syscall", "runtimes": ["chroot", "docker", "open"]}],
+}
+
+
+def test_a_cell_is_measured_in_all_runtimes_unless_it_names_its_own() -> None:
+    everywhere, own = load(ATTRIBUTED).expand()
+    assert everywhere.runtimes == ("host", "chroot", "docker", "rung", "open", "shm")
+    assert (own.runtimes, own.control) == (("chroot", "docker", "open"), "chroot")
+
+
+def test_steps_are_between_neighbours_that_the_cell_has() -> None:
+    study = load(ATTRIBUTED)
+    everywhere, own = (study.contrasts(cell) for cell in study.expand())
+    assert everywhere[3:] == (
+        ("ladder", "namespaces", "rung", "chroot"),
+        ("ladder", "engine", "docker", "rung"),
+        ("star", "seccomp", "docker", "open"),
+        ("option", "/dev/shm", "shm", "docker"),
+    )
+    assert own == (("runtime", None, "docker", "chroot"), ("star", "seccomp", "docker", "open"))
