@@ -50,7 +50,9 @@ def _line(words: Sequence[str]) -> Line:
 def rates(lines: Sequence[Line], interval_seconds: float) -> List[float]:
     """Return requests per second of each whole interval; of the whole run when it had none."""
     least = WHOLE_INTERVAL * interval_seconds * 1e9
-    found = [line.rate() for line in lines[:-1] if line.counted and line.running_ns and line.total_ns >= least]
+    found = [
+        line.rate() for line in lines[:-1] if line.counted and line.running_ns and line.total_ns >= least
+    ]
     if not found and lines[-1].counted and lines[-1].running_ns:
         found = [lines[-1].rate()]
     return found
