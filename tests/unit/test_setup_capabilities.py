@@ -172,3 +172,28 @@ def test_gpus_in_containers_need_the_toolkit(tmp_path: Path, monkeypatch: pytest
     assert found() == Capability("gpu_containers", True, str(tmp_path / "nvidia.yaml"))
     program(tmp_path, "nvidia-container-runtime-hook", "true")
     assert found().why == str(tmp_path / "nvidia-container-runtime-hook")
+
+
+def test_the_compiler_is_cached_or_found_by_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities.os, "uname", lambda: SimpleNamespace(machine="x86_64"))
+    monkeypatch.setenv("TARE_CACHE", str(tmp_path))
+    program(
+        tmp_path, "python", 'echo "$@" > "$(dirname $0)/asked"; echo \'ERROR: no such wheel\' >&2; exit 1'
+    )
+    monkeypatch.setattr(capabilities.sys, "executable", str(tmp_path / "python"))
+    found = capabilities.detect("native")
+    assert (found.ok, found.why) == (False, "pip does not find the wheel ziglang (ERROR: no such wheel)")
+    assert (tmp_path / "asked").read_text() == "-m pip index versions --quiet ziglang\n"
+    lock = Path(__file__).resolve().parents[2] / "envs/native.lock.txt"
+    sha256 = lock.read_text().partition("--hash=sha256:")[2][:64]
+    (tmp_path / "wheels" / sha256).mkdir(parents=True)
+    (tmp_path / "wheels" / sha256 / "ziglang-1-py3-none-any.whl").touch()
+    capabilities._detect.cache_clear()
+    assert capabilities.detect("native").why == "the C compiler's wheel is in the cache"
+
+
+def test_the_compiler_is_locked_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities.os, "uname", lambda: SimpleNamespace(machine="riscv64"))
+    found = capabilities.detect("native")
+    assert (found.ok, found.why) == (False, "the C compiler is locked for x86_64, this machine is riscv64")
+    assert found.remedy == "name its platform in envs/native.in, then make relock"

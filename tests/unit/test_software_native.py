@@ -245,3 +245,14 @@ def test_a_program_that_does_not_compile(tmp_path: Path, repository: Path) -> No
     (folder / "bad/main.c").write_text("int main(void)\n{\n    int unused;\n    return 0;\n}\n")
     with pytest.raises(SoftwareError, match=r"bad/main.c:3:9: error: unused variable"):
         native.ensure_program("bad", LOCK, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("native")
+def test_every_program_is_made_for_every_machine(repository: Path) -> None:
+    """The C library is compiled once for each kind of machine: half a minute."""
+    folder = repository / native.NATIVE
+    for machine, code in (("x86_64", 62), ("aarch64", 183)):
+        for program in native.programs(folder):
+            content = native.ensure_program(program, LOCK, folder, machine).path.read_bytes()
+            assert int.from_bytes(content[18:20], "little") == code, "e_machine of the ELF header"
