@@ -21,6 +21,8 @@ MODULES = (
     "page_cache.py",
     "disturbance.py",
     "gpu.py",
+    "peer.py",
+    "backing.py",
     "runtimes",
 )
 
