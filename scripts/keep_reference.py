@@ -16,12 +16,22 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from tare.analysis.publish import publish  # noqa: E402 (runs without an installed package)
+from tare.analysis.figures import ladder, style  # noqa: E402 (runs without an installed package)
+from tare.analysis.publish import publish  # noqa: E402
 from tare.analysis.study_data import StudyData  # noqa: E402
 from tare.config import Study  # noqa: E402
 
 REFERENCE = ROOT / "results/reference"
 TABLES = ("runs", "samples", "comparisons")
+#: what the README shows of a kept study with a ladder: (workload, metric)
+SHOWN = (
+    ("syscall", "getpid"),
+    ("syscall", "pipe round trip, one CPU"),
+    ("files-small", "open, read, close"),
+    ("memory", "page faults (base pages)"),
+    ("train-torch-fcn5", "first epoch"),
+    ("train-torch-fcn5", "steady training step"),
+)
 
 
 def load(folder: Path) -> StudyData:
@@ -47,6 +57,16 @@ def keep(study: Study, source: Path, target: Path) -> None:
     (target / "machine.json").write_text(json.dumps(machine, indent=2) + "\n", encoding="utf-8")
 
 
+def draw(data: StudyData, folder: Path) -> None:
+    """Write page, summary and figures of a kept study to ``folder``, and the README's figure of a ladder."""
+    publish(data, folder)
+    if data.study.ladder:
+        picture = folder / "figures/ladder-some.svg"
+        style.save(ladder.draw_some(data, SHOWN), picture, picture.with_suffix(".png"))
+    for picture in (folder / "figures").glob("*.png"):
+        picture.unlink()  # the page and the README show the others
+
+
 def kept() -> list[Path]:
     """Return the folders of all kept studies."""
     return sorted(path.parent for path in REFERENCE.rglob("study.json"))
@@ -61,7 +81,7 @@ def main() -> None:
             config |= yaml.safe_load(path.read_text(encoding="utf-8"))
         keep(Study.model_validate(config), source, REFERENCE / name)
     for folder in kept():
-        publish(load(folder), folder)
+        draw(load(folder), folder)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from checkouts import Checkout
 
-CELLS, BLOCKS = 4, 5
+CELLS, OF_HPC, BLOCKS = 10, 8, 5
 MEASURED = CELLS * BLOCKS
 TABLES = {"collect_tables": 1, "compare_runtimes": 1}
-FIGURES = {f"plot_{name}": 1 for name in ("overhead", "blocks", "epochs", "startup", "breakdown")}
+FIGURES = {
+    f"plot_{name}": 1
+    for name in ("overhead", "blocks", "epochs", "startup", "breakdown", "ladder", "options")
+}
 REPORT = {"write_report": 1, "verify_study": 1, "all": 1}
 ANALYSIS = TABLES | FIGURES | REPORT
 STACK = {"build_image": 1, "extract_rootfs": 1, "measure_block": 2 * BLOCKS}
@@ -106,6 +109,14 @@ CHANGES: dict[str, tuple[Callable[[Checkout], None], dict[str, int]]] = {
         append("src/tare/workloads/startup.py"),
         {"build_worker": 1, "measure_block": MEASURED} | ANALYSIS,
     ),
+    "a native program": (
+        append("src/tare/native/syscall/main.c", text="/* x */\n"),
+        {"build_native": 1, "measure_block": BLOCKS} | ANALYSIS,
+    ),
+    "what native programs share": (
+        append("src/tare/native/common/json.c", text="/* x */\n"),
+        {"build_native": 5, "measure_block": 5 * BLOCKS} | ANALYSIS,
+    ),
     "how runs are started": (append("src/tare/runtimes/process.py"), {"measure_block": MEASURED} | ANALYSIS),
     "another seed": (
         replace("config/config.yaml", "seed: 2026", "seed: 1926"),
@@ -121,7 +132,7 @@ CHANGES: dict[str, tuple[Callable[[Checkout], None], dict[str, int]]] = {
     ),
     "another image under the same tag": (
         append("results/software/hpc/image.json", text="another digest"),
-        {"extract_rootfs": 1, "measure_block": 2 * BLOCKS} | ANALYSIS,
+        {"extract_rootfs": 1, "measure_block": OF_HPC * BLOCKS} | ANALYSIS,
     ),
     "a block deleted": (delete("results/quick/blocks/hpcc/3.parquet"), {"measure_block": 1} | ANALYSIS),
     "a table deleted": (

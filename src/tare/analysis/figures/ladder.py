@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ from tare.analysis.waterfall import Step, Waterfall, waterfalls
 TITLE = "Which step costs: from the host to the container"
 #: a cell with more metrics shows those with the largest steps
 MOST_METRICS = 6
+_ALL = 1000
 _COLUMNS = 3
 _ROW = 0.185  # inches
 _SIGNED = {
@@ -30,7 +32,7 @@ _SIGNED = {
 }
 _TOTAL = "#333333"
 _NOISE = "#9a9a9a"
-_LABEL_WIDTH = 28  # characters
+_LABEL_WIDTH, _TITLE_WIDTH = 28, 34  # characters
 
 
 def draw(data: StudyData) -> Figure:
@@ -46,12 +48,35 @@ def draw(data: StudyData) -> Figure:
         panels = waterfalls(data, MOST_METRICS)
         if not panels:
             return style.empty(data, TITLE, "No block of the ladder has been measured yet.")
-        return _draw(data, panels)
+        more = (
+            "Below it each default of docker left out alone (docker ÷ docker without it), and what the total has "
+            f"beyond their product; these do not start where others end. At most {MOST_METRICS} metrics a cell, those "
+            "with the largest steps; comparisons has all. "
+        )
+        return _draw(data, panels, _of_cell, more)
 
 
-def _draw(data: StudyData, panels: Sequence[Waterfall]) -> Figure:
+def draw_some(data: StudyData, chosen: Collection[tuple[str, str]]) -> Figure:
+    """Return the steps alone of the chosen (workload, metric) in one figure, for a page that has room for no more."""
+    with style.context():
+        panels = [
+            replace(one, star=(), interaction=None)
+            for one in waterfalls(data, _ALL)
+            if (one.cell.workload, one.metric) in chosen
+        ]
+        return _draw(data, panels, lambda one: (one.machine, labels(one)), "")
+
+
+def _of_cell(one: Waterfall) -> tuple[object, ...]:
+    return (one.machine, one.cell.id, labels(one))
+
+
+def _draw(
+    data: StudyData, panels: Sequence[Waterfall], together: Callable[[Waterfall], object], more: str
+) -> Figure:
+    """Return the panels in rows, those that ``together`` calls equal side by side; ``more``: part of the caption."""
     rows: list[list[Waterfall]] = []
-    for _, group in groupby(panels, key=lambda one: (one.machine, one.cell.id, labels(one))):
+    for _, group in groupby(panels, key=together):
         of_cell = list(group)
         rows += [of_cell[start : start + _COLUMNS] for start in range(0, len(of_cell), _COLUMNS)]
     heights = [len(labels(row[0])) * _ROW + 0.75 for row in rows]
@@ -69,9 +94,7 @@ def _draw(data: StudyData, panels: Sequence[Waterfall]) -> Figure:
         data,
         "Each bar starts where the one before ended; thin lines are the steps' own 90 % intervals (paired by block). "
         "Hollow and grey: the interval contains 1 or lies within the control's own, so chance could have made it. "
-        "The total is measured, not added up. Below it each default of docker left out alone (docker ÷ docker without "
-        "it), and what the total has beyond their product; these do not start where others end. "
-        f"Scales differ. At most {MOST_METRICS} metrics a cell, those with the largest steps; comparisons has all.",
+        f"The total is measured, not added up. {more}Scales differ.",
     )
     return drawn
 
@@ -98,7 +121,8 @@ def _handles() -> list[Patch]:
 
 
 def _panel(axes: Axes, data: StudyData, one: Waterfall, named: bool) -> None:
-    axes.set_title(f"{data.place_name(one.machine, one.cell)}\n{one.metric}", fontsize=7.5)
+    place = textwrap.wrap(data.place_name(one.machine, one.cell), _TITLE_WIDTH, break_on_hyphens=False)
+    axes.set_title("\n".join([*place, one.metric]), fontsize=7.5)
     axes.axvline(0, color="#444444", lw=0.8, zorder=1)
     y = 0
     for step in one.steps:
