@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,7 +249,8 @@ def test_case_16_a_quota_is_seen_inside_and_decides_parity(
     assert limited["affinity"] == found["docker"]["process"]["affinity"]
     assert found["docker"]["process"]["quota_cpus"] is None
     verdict = parity.compare(found["docker"], found["docker-one-cpu"], "docker", "docker-one-cpu")
-    assert (verdict.status, verdict.fields) == ("different", ("process.effective_cpus", "process.quota_cpus"))
+    # The quota is the treatment of that runtime; fewer CPUs to work with are another machine.
+    assert (verdict.status, verdict.fields) == ("different", ("process.effective_cpus",))
 
 
 def test_case_1_the_very_same_files_are_the_same_software_also_on_the_host(rows: dict[str, Row]) -> None:
@@ -369,6 +371,7 @@ def endless(bench: Bench, tiny_root: Path, tmp_path: Path) -> Iterator[list[str]
         "timeout_seconds",
     )
     measuring = {key: given[key] for key in keys} | {"disturbance": Disturbance().model_dump(), "harness": ""}
+    measuring["variants"] = {}
     command = [sys.executable, str(Path(__file__).parents[2] / "scripts/measure_block.py")]
     options = {"study": tmp_path.name, "cell": "startup", "block": "1", "measuring": json.dumps(measuring)}
     for name, value in options.items():
@@ -391,7 +394,8 @@ def test_case_43_an_interrupted_measurement_leaves_no_container_no_block_and_no_
 ) -> None:
     label = f"{LABEL}={tmp_path.name}"
     before = settings()
-    started = engine.api().events(decode=True, filters={"label": label, "event": "start"})
+    soon = int(time.time()) + 60  # a measurement that never starts is a failure, not a hang
+    started = engine.api().events(until=soon, decode=True, filters={"label": label, "event": "start"})
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(repository / "src"),
@@ -432,10 +436,11 @@ def test_case_46_what_starting_takes_is_a_metric_of_its_own(
     # From its first instruction on, the clock is the worker's: the second is in nothing else.
     assert 0 < late["seconds_to_ready"] - late["seconds_to_start"] < 1
     samples = {sample["metric"]: (sample["phase"], sample["value"]) for sample in late["samples"]}
-    assert samples == {
-        "start_seconds": ("startup", late["seconds_to_start"]),
-        "total_seconds": ("startup", late["seconds_total"]),
-    }
+    assert samples["start_seconds"] == ("startup", late["seconds_to_start"])
+    assert samples["total_seconds"] == ("startup", late["seconds_total"])
+    split = samples["create_seconds"][1] + samples["first_instruction_seconds"][1]
+    assert split == pytest.approx(samples["start_seconds"][1])
+    assert samples["first_instruction_seconds"][1] > 1
 
 
 @pytest.mark.parametrize("arm", ARMS)
