@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from checkouts import Checkout
 
 CELLS, OF_HPC, BLOCKS = 10, 8, 5
