@@ -101,10 +101,16 @@ def test_the_seccomp_filter_is_there_where_it_should_be(studied: Checkout) -> No
     }
 
 
-def test_the_bridge_costs_a_round_trip_and_the_table_says_so(studied: Checkout) -> None:
-    found = [row for row in rows(studied, "comparisons") if row["metric"] == "round_trip_seconds"]
-    [bridge] = [row["ratio"] for row in found if row["treatment"] == "docker"]
-    assert bridge > 1.1
+def test_each_runtime_took_its_own_path(studied: Checkout) -> None:
+    facts = {
+        run["runtime"]: json.loads(run["fingerprint"])["check"]
+        for run in rows(studied, "runs")
+        if run["cell"] == LATENCY
+    }
+    ends = {name: {one["local_address"], one["remote_address"]} for name, one in facts.items()}
+    assert ends["chroot"] == ends["docker-host-network"] == {"127.0.0.1"}
+    assert len(ends["docker"]) == 2, "two containers, each with an address of its own"
+    assert not any(address.startswith("127.") for address in ends["docker"])
 
 
 def test_an_edited_program_measures_its_own_cell_again_and_a_broken_one_is_a_row(studied: Checkout) -> None:
