@@ -41,7 +41,7 @@ def body(output: str, **changes: Any) -> dict[str, Any]:
         "family": registry.family_of(str(changes.get("workload", "hpcc"))),
         "run_id": "r",
         "workload": "hpcc",
-        "factors": {"n": 1500},
+        "factors": {"n": 1500, "single_copy": "none"},
         "seed": 3,
         "threads": effective_cpus(),
         "memory_bytes": 4 * GB,
