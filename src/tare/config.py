@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from tare.variants import STEPS, Contrast, Entry, Variant
+from tare.variants import STEPS, Contrast, Entry, Variant, base_of
 from tare.workloads.declaration import Level, Workload
 from tare.workloads.registry import WORKLOADS
 
@@ -302,8 +302,7 @@ class Study(Entry):
 
     def base(self, runtime: str) -> str:
         """Return the runtime that a variant is made from, or the name itself."""
-        variant = self.variants.get(runtime)
-        return str(variant.base) if variant else runtime
+        return base_of(runtime, self.variants)
 
     def recipe(self, stack: str) -> tuple[str, str]:
         """Return (folder in containers/, name of the lock in envs/) of a stack."""

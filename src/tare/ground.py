@@ -18,7 +18,7 @@ from tare.runtimes import engine, engine_spec
 from tare.runtimes.base import LaunchSpec, Stack, Unavailable
 from tare.runtimes.crun import ENGINE_SPEC
 from tare.runtimes.crun import PROGRAM as CRUN
-from tare.variants import Variant
+from tare.variants import Variant, base_of
 from tare.worker.cpus import effective_cpus, memory_limit
 from tare.worker.request import PROTOCOL
 from tare.workloads.declaration import Workload
@@ -60,6 +60,10 @@ class BlockRequest:
     variants: Mapping[str, Variant] = field(default_factory=dict)
     native: Path | None = None
 
+    def base(self, runtime: str) -> str:
+        """Return the runtime that a variant is made from, or the name itself."""
+        return base_of(runtime, self.variants)
+
     @property
     def location(self) -> str:
         """Where the test files of the workload lie; `bind` for one that has none."""
@@ -86,8 +90,6 @@ class Ground:
     worker_sha256: str
     native: Path | None = None
     native_failure: tuple[str, str] | None = None  # (failed | skipped, reason)
-    variants: Mapping[str, Variant] = field(default_factory=dict)
-    gpu: bool = False  # the workload needs one
 
     def data_files(self) -> list[Path]:
         """Return the files of the data set."""
@@ -131,15 +133,13 @@ def survey(request: BlockRequest) -> Ground:
         native_failure=None
         if native["status"] == "ok"
         else (str(native["status"]), f"{request.spec.native}: {'; '.join(native['reasons'])}"),
-        variants=request.variants,
-        gpu=request.spec.gpu,
     )
 
 
 def _engine_spec(request: BlockRequest, image: Mapping[str, Any]) -> dict[str, Any] | Unavailable | None:
     """Return what the engine would tell its OCI runtime, asked once for the block; None where nobody needs it."""
-    bases = {request.variants[name].base if name in request.variants else name for name in request.runtimes}
-    if CRUN not in bases or image["status"] != "ok" or os.geteuid() != 0 or engine.unavailable():
+    needed = CRUN in map(request.base, request.runtimes)
+    if not needed or image["status"] != "ok" or os.geteuid() != 0 or engine.unavailable():
         return None  # each of these is a reason of its own, which the runtime names
     return engine_spec.capture(image["image_id"], os.getuid(), os.getgid(), owner_id())
 
@@ -151,20 +151,20 @@ def _status(path: Path | None) -> dict[str, Any]:
     return status
 
 
-def refusal(ground: Ground, name: str) -> tuple[str, str] | None:
+def refusal(request: BlockRequest, ground: Ground, name: str) -> tuple[str, str] | None:
     """Return (status, reason) when this runtime cannot be started here, else None.
 
     Skipped is what this machine lacks. What could be built here and cannot be started now has failed: an engine
     that was stopped or an image that was deleted since must not drop out of the study without a word.
     """
-    base = ground.variants[name].base if name in ground.variants else name
-    if ground.gpu and (without := gpu.refusal(base)):
+    base = request.base(name)
+    if request.spec.gpu and (without := gpu.refusal(base)):
         return "skipped", f"{name}: {without}"
     forms = FORMS_OF.get(base, ("image",))
     for form in forms:
         if ground.statuses.get(form) == "failed":
             return "failed", f"{form}: {ground.stack.missing[form]}"
-    unavailable = runtimes.get(name, ground.variants).unavailable(ground.stack)
+    unavailable = runtimes.get(name, request.variants).unavailable(ground.stack)
     if unavailable is not None:
         lost = unavailable.lost or (forms == ("image",) and "image" not in ground.statuses)
         return "failed" if lost else "skipped", f"{name}: {unavailable}"

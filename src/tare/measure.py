@@ -90,7 +90,7 @@ def _attempts(block: _Block) -> list[dict[str, Any]]:
 def _row(block: _Block, slot: Slot, attempt: int) -> dict[str, Any]:
     row = _new_row(block, slot, attempt)
     try:
-        refused = refusal(block.ground, slot.runtime)
+        refused = refusal(block.request, block.ground, slot.runtime)
         if refused:
             return row | {"status": refused[0], "reasons": [refused[1]]}
         return row | _run(block, slot, attempt, row["run_id"])
@@ -130,15 +130,11 @@ def _new_row(block: _Block, slot: Slot, attempt: int) -> dict[str, Any]:
         "status": "ok",
         "reasons": [],
         "flags": [],
-        "image_digest": None if _base(request, slot.runtime) == "host" else ground.stack.digest,
+        "image_digest": None if request.base(slot.runtime) == "host" else ground.stack.digest,
         "worker_sha256": ground.worker_sha256,
         "lock_sha256": ground.stack.lock_sha256,
         "samples": [],
     }
-
-
-def _base(request: BlockRequest, runtime: str) -> str:
-    return request.variants[runtime].base if runtime in request.variants else runtime
 
 
 def _run(block: _Block, slot: Slot, attempt: int, run_id: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -92,6 +93,11 @@ class Variant(Entry):
         if self.network and "network" in self.without:
             raise ValueError("network is set and left out at once; remove one")
         return self
+
+
+def base_of(runtime: str, variants: Mapping[str, Variant]) -> str:
+    """Return the runtime that one of ``variants`` is made from, or the name itself."""
+    return variants[runtime].base if runtime in variants else runtime
 
 
 class Contrast(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 import docker
 import pytest
+from scripted_runtime import block_request
 from test_runtime_specs import REQUEST
 
 from tare import gpu, ground, runtimes
@@ -108,8 +109,9 @@ def test_refusals(
     assert says is None or says in str(refused)
 
 
-def test_a_run_is_skipped_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_skipped_not_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even when something else has failed: a machine without a GPU owes no GPU number."""
+    asking = block_request(tmp_path / "given", workload="gpu-copy")
     standing = ground.Ground(
         stack=REQUEST.stack,
         statuses={"host": "failed"},
@@ -120,10 +122,9 @@ def test_a_run_is_skipped_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
         threads=1,
         memory_bytes=1,
         worker_sha256="w",
-        gpu=True,
     )
     monkeypatch.setattr(gpu, "refusal", lambda base: Unavailable(f"no GPU for {base}", "get one"))
-    assert ground.refusal(standing, "host") == ("skipped", "host: no GPU for host; get one")
+    assert ground.refusal(asking, standing, "host") == ("skipped", "host: no GPU for host; get one")
 
 
 def test_containers_are_handed_all_gpus_and_others_nothing() -> None:

@@ -51,7 +51,7 @@ def test_everything_built_is_found(request_: BlockRequest, tmp_path: Path) -> No
     assert found.worker_sha256 == hashlib.sha256(b"wheel").hexdigest()
     assert (found.threads, found.node) == (2, NODE)
     for name in ("host", "chroot", "docker"):
-        assert refusal(found, name) is None
+        assert refusal(request_, found, name) is None
 
 
 def test_threads_are_the_effective_cpus_unless_the_config_says(
@@ -66,8 +66,8 @@ def test_threads_are_the_effective_cpus_unless_the_config_says(
 def test_a_failed_build_is_a_failure_and_no_skip(request_: BlockRequest, name: str) -> None:
     found = survey(changed(request_, image=FAILED, rootfs=FAILED))
     (form,) = ground.FORMS_OF.get(name, ("image",))
-    assert refusal(found, name) == ("failed", f"{form}: apt: no such version; run make relock")
-    assert refusal(found, "host") is None
+    assert refusal(request_, found, name) == ("failed", f"{form}: apt: no such version; run make relock")
+    assert refusal(request_, found, "host") is None
 
 
 def test_a_build_this_machine_cannot_do_is_a_skip_with_its_remedy(
@@ -76,13 +76,13 @@ def test_a_build_this_machine_cannot_do_is_a_skip_with_its_remedy(
     found = survey(changed(request_, venv=SKIPPED))
     assert found.statuses == {"host": "skipped"}
     monkeypatch.setitem(runtimes.RUNTIMES, "host", Host())
-    assert refusal(found, "host") == ("skipped", "host: no Python 3.11; install python3.11")
+    assert refusal(request_, found, "host") == ("skipped", "host: no Python 3.11; install python3.11")
 
 
 def test_a_failed_build_counts_before_anything_the_machine_lacks(request_: BlockRequest) -> None:
     found = survey(changed(request_, image=FAILED))
     runtimes.RUNTIMES["docker"].why = Unavailable("no engine", "start it")  # type: ignore[attr-defined]
-    assert refusal(found, "docker") == ("failed", "image: apt: no such version; run make relock")
+    assert refusal(request_, found, "docker") == ("failed", "image: apt: no such version; run make relock")
 
 
 def test_a_runtime_this_machine_lacks_is_skipped_even_when_data_failed(request_: BlockRequest) -> None:
@@ -90,16 +90,16 @@ def test_a_runtime_this_machine_lacks_is_skipped_even_when_data_failed(request_:
         changed(request_, dataset={"status": "failed", "reasons": ["labels: 3 bytes", "get it again"]})
     )
     assert found.data_failure == "data: labels: 3 bytes; get it again"
-    assert refusal(found, "host") == ("failed", "data: labels: 3 bytes; get it again")
+    assert refusal(request_, found, "host") == ("failed", "data: labels: 3 bytes; get it again")
     runtimes.RUNTIMES["chroot"].why = Unavailable("needs root", "run as root")  # type: ignore[attr-defined]
-    assert refusal(found, "chroot") == ("skipped", "chroot: needs root; run as root")
+    assert refusal(request_, found, "chroot") == ("skipped", "chroot: needs root; run as root")
 
 
 def test_a_built_image_whose_engine_is_gone_is_a_failure(request_: BlockRequest) -> None:
     """It could be started here when it was built: skipping it would lose it from the study without a word."""
     found = survey(request_)
     runtimes.RUNTIMES["docker"].why = Unavailable("no engine answers", "start it")  # type: ignore[attr-defined]
-    assert refusal(found, "docker") == ("failed", "docker: no engine answers; start it")
+    assert refusal(request_, found, "docker") == ("failed", "docker: no engine answers; start it")
 
 
 def test_what_a_study_did_not_ask_for_is_not_there(request_: BlockRequest) -> None:
@@ -111,7 +111,7 @@ def test_what_a_study_did_not_ask_for_is_not_there(request_: BlockRequest) -> No
 
 def test_a_status_without_reasons_still_says_something(request_: BlockRequest) -> None:
     found = survey(changed(request_, image={**FAILED, "reasons": []}))
-    assert refusal(found, "docker") == ("failed", "image: image is failed")
+    assert refusal(request_, found, "docker") == ("failed", "image: image is failed")
 
 
 def test_the_environment_is_made_from_nothing_and_sets_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
