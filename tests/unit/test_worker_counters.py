@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tare.worker import counters
 
 STAT = "cpu  100 20 30 4000 50 6 4 10 77 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nctxt 5\n"
@@ -28,6 +30,25 @@ def test_swap_pressure_and_reads(tmp_path: Path) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/io").write_text("rchar: 9\nread_bytes: 4096\nwrite_bytes: 1\n")
     assert counters.device_read_bytes(str(tmp_path)) == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("rchar: 1\nwrite_bytes: 4096\n", 4096), ("rchar: 1\n", None), ("write_bytes: x\n", None), (None, None)],
+)
+def test_written_bytes_of_the_kernel(tmp_path: Path, text: str | None, expected: int | None) -> None:
+    if text is not None:
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/io").write_text(text)
+    assert counters.device_write_bytes(str(tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(3, 10, 7), (3, 3, 0), (None, 10, None), (3, None, None), (None, None, None)],
+)
+def test_the_increase_of_a_counter(before: int | None, after: int | None, expected: int | None) -> None:
+    assert counters.increase(before, after) == expected
 
 
 def test_what_the_kernel_does_not_tell_is_none(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tare.worker.request import Request
 from tare.workloads import file_evidence, io_write, written_file
-from tare.workloads.io_write import IoWrite, device_write_bytes
+from tare.workloads.io_write import IoWrite
 from tare.workloads.written_file import MIB, WrittenFileError
 
 TOTAL = 32 * MIB
@@ -144,14 +144,3 @@ def test_free_space_is_looked_at_before(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_every_size_has_its_number_of_files() -> None:
     assert io_write.WORKLOADS[0].factors["size"].allowed == tuple(io_write.REPEATS) == (1, 100, 512, 1024)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("rchar: 1\nwrite_bytes: 4096\n", 4096), ("rchar: 1\n", None), ("write_bytes: x\n", None), (None, None)],
-)
-def test_written_bytes_of_the_kernel(tmp_path: Path, text: str | None, expected: int | None) -> None:
-    path = tmp_path / "io"
-    if text is not None:
-        path.write_text(text)
-    assert device_write_bytes(str(path)) == expected

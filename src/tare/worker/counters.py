@@ -87,11 +87,28 @@ def pressure_seconds(text: str) -> Number:
 
 def device_read_bytes(root: str = "/") -> Optional[int]:
     """Return the bytes this process and its finished children made the kernel fetch from block devices."""
+    return _device_bytes("read_bytes", root)
+
+
+def device_write_bytes(root: str = "/") -> Optional[int]:
+    """Return the bytes this process and its finished children gave to block devices to be written.
+
+    The kernel counts a page when it is made dirty on a file system with a device below: memory does not count.
+    """
+    return _device_bytes("write_bytes", root)
+
+
+def _device_bytes(field: str, root: str) -> Optional[int]:
     for line in (read_text(under(root, "/proc/self/io")) or "").splitlines():
         name, _, value = line.partition(": ")
-        if name == "read_bytes":
-            return int(value)
+        if name == field:
+            return int(value) if value.isdigit() else None
     return None
+
+
+def increase(before: Optional[int], after: Optional[int]) -> Optional[int]:
+    """Return by how much a counter grew, None where one of its two readings is not told."""
+    return None if before is None or after is None else after - before
 
 
 def usage(root: str = "/") -> Usage:

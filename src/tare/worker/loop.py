@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
-from tare.worker.counters import Usage, usage
+from tare.worker.counters import Usage, increase, usage
 from tare.worker.task import Task
 
 Clock = Callable[[], int]
@@ -44,9 +44,7 @@ def _epoch(task: Task, number: int, clock: Clock, used: Callable[[], Usage]) -> 
     return Epoch(
         durations,
         ended - begun,
-        None
-        if after.device_read_bytes is None or before.device_read_bytes is None
-        else after.device_read_bytes - before.device_read_bytes,
+        increase(before.device_read_bytes, after.device_read_bytes),
         after.major_faults - before.major_faults,
     )
 

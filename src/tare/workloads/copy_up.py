@@ -13,13 +13,13 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from tare.worker import page_cache
+from tare.worker.counters import device_write_bytes, increase
 from tare.worker.mounts import mount_of, read_mounts
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
 from tare.workloads import written_file
 from tare.workloads.declaration import Factor, Metric, Workload
-from tare.workloads.io_write import device_write_bytes
 
 #: where an image has the file (containers/hpc), writable for every user; made by ``content``
 IMAGE_FILE = "/usr/share/tare/copy-up.data"
@@ -110,8 +110,7 @@ class CopyUp(Task):
             self.resident = page_cache.resident_share(self.path)
         before = device_write_bytes()
         self.times_ns.append(self._write())
-        after = device_write_bytes()
-        self.copied = None if before is None or after is None else after - before
+        self.copied = increase(before, device_write_bytes())
         for _ in range(NEXT_WRITES):
             self.times_ns.append(self._write())
         yield

@@ -6,14 +6,13 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from tare.worker import page_cache
-from tare.worker.counters import device_read_bytes
+from tare.worker.counters import device_read_bytes, device_write_bytes, increase
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
 from tare.workloads import fio_output, tool, written_file
 from tare.workloads.declaration import LOCATION, Factor, Metric, Workload
 from tare.workloads.hpc_software import debian_packages
-from tare.workloads.io_write import device_write_bytes
 
 PACKAGES = ("fio", "libaio1")
 FILE_BYTES = 256 << 20
@@ -127,8 +126,7 @@ class Fio(Task):
         self.shares["before"] = written_file.cache_out(self.path)
         before = counter()
         self.said = tool.run(self.command(), self.folder)
-        after = counter()
-        self.device = None if before is None or after is None else after - before
+        self.device = increase(before, counter())
         self.shares["after"] = page_cache.resident_share(self.path)
         if self.said.status == 0:
             with open(self.output, encoding="utf-8") as file:

@@ -10,7 +10,7 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from tare.worker import page_cache
-from tare.worker.counters import device_read_bytes
+from tare.worker.counters import device_read_bytes, increase
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
@@ -124,8 +124,7 @@ class IoPing(Task):
         self.shares["before"] = setter(self.path)
         before = device_read_bytes()
         self.said = [tool.run(command, self.folder) for command in self.commands()]
-        after = device_read_bytes()
-        self.device = None if before is None or after is None else after - before
+        self.device = increase(before, device_read_bytes())
         self.shares["after"] = page_cache.resident_share(self.path)
         if not self._exits():
             self._read()

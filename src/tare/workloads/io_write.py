@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from tare.worker.counters import device_write_bytes, increase
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
@@ -61,8 +62,7 @@ class IoWrite(Task):
             self.times_ns.append(self._write(path))
             self.reasons += written_file.sparse_reasons(path, self.size)
             os.unlink(path)
-        after = device_write_bytes()
-        self.device = None if before is None or after is None else after - before
+        self.device = increase(before, device_write_bytes())
         yield
 
     def _write(self, path: str) -> int:
@@ -107,19 +107,6 @@ class IoWrite(Task):
             "memory_bytes_per_second": memory,
         }
         return Check(reasons, facts)
-
-
-def device_write_bytes(path: str = "/proc/self/io") -> Optional[int]:
-    """Return the bytes this process and its finished children gave to block devices to be written, None if not told.
-
-    The kernel counts a page when it is made dirty on a file system with a device below: memory does not count.
-    """
-    try:
-        with open(path, encoding="ascii") as file:
-            fields = dict(line.strip().split(": ", 1) for line in file if ": " in line)
-        return int(fields["write_bytes"])
-    except (OSError, KeyError, ValueError):
-        return None
 
 
 def set_up(request: Request) -> IoWrite:
