@@ -20,6 +20,7 @@ from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
 from tare.workloads import written_file
 from tare.workloads.declaration import Factor, Metric, Workload
+from tare.workloads.samples import sample
 
 #: where an image has the file (containers/hpc), writable for every user; made by ``content``
 IMAGE_FILE = "/usr/share/tare/copy-up.data"
@@ -132,14 +133,7 @@ class CopyUp(Task):
             for index, time_ns in enumerate(self.times_ns[1:])
         ]
         return [
-            {
-                "metric": metric,
-                "phase": phase,
-                "epoch": None,
-                "index": index,
-                "value": time_ns * 1e-9,
-                "unit": "s",
-            }
+            sample(metric, "s", time_ns * 1e-9, index, phase)
             for metric, phase, index, time_ns in named
             if time_ns > 0
         ]

@@ -13,7 +13,7 @@ from tare.worker.task import Check, Task
 from tare.workloads import gemm
 from tare.workloads.declaration import Factor, Level, Metric, Workload
 from tare.workloads.hpc_software import debian_packages, openblas
-from tare.workloads.samples import steady
+from tare.workloads.samples import rates, steady
 from tare.workloads.threads import thread_reasons
 
 PACKAGES = ("libopenblas0-pthread",)
@@ -88,9 +88,7 @@ class Dgemm(Task):
 
     def samples(self) -> List[Dict[str, Any]]:
         """Return flop/s of each product: 2 n³ operations over its time."""
-        return steady(
-            "gemm_flops", "flop/s", [2.0 * self.n**3 / value for value in self.seconds if value > 0]
-        )
+        return steady("gemm_flops", "flop/s", rates(2.0 * self.n**3, self.seconds))
 
     def check(self) -> Check:
         """Return whether the last product is right, and whether the library used the threads asked for."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple
 
+from tare.workloads.samples import sample
+
 #: name of a percentile in fio's JSON → the metric it gives
 PERCENTILES = {
     "50.000000": "completion_seconds_p50",
@@ -54,11 +56,7 @@ def samples(job: Job) -> List[Dict[str, Any]]:
         ("bytes_per_second", float(numbers["bw_bytes"]), "B/s"),
         *((name, percentiles[key] * 1e-9, "s") for key, name in PERCENTILES.items() if key in percentiles),
     ]
-    return [
-        {"metric": name, "phase": "steady", "epoch": None, "index": 0, "value": value, "unit": unit}
-        for name, value, unit in found
-        if value > 0
-    ]
+    return [sample(name, unit, value) for name, value, unit in found if value > 0]
 
 
 def reasons(job: Job, engine: str, depth: int) -> List[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from tare.workloads.samples import sample
+
 CLOCKS_DIFFER = 1.02  # events may exceed the host's clock by this factor, …
 CLOCKS_DIFFER_SECONDS = 20e-6  # … and by this many seconds
 PEAK_EXCESS = 1.05  # what a bandwidth may exceed the memory's by: clocks are rounded
@@ -53,14 +55,14 @@ def gemm_faults(precision: str, error: float) -> List[str]:
 
 def clock_faults(metric: str, found: List[Sample]) -> List[str]:
     """Return a reason when a time is not above 0, or the events' time exceeds the host's around it."""
-    for sample in found:
-        if sample.host <= 0 or (sample.events is not None and sample.events <= 0):
-            return ["%s: a sample lasted %s s (by events %s): nothing was measured" % (metric, *sample)]
-        limit = sample.host * CLOCKS_DIFFER + CLOCKS_DIFFER_SECONDS
-        if sample.events is not None and sample.events > limit:
+    for one in found:
+        if one.host <= 0 or (one.events is not None and one.events <= 0):
+            return ["%s: a sample lasted %s s (by events %s): nothing was measured" % (metric, *one)]
+        limit = one.host * CLOCKS_DIFFER + CLOCKS_DIFFER_SECONDS
+        if one.events is not None and one.events > limit:
             return [
                 "%s: CUDA events say %.6g s, the host's clock around them %.6g s: one clock is wrong"
-                % (metric, sample.events, sample.host)
+                % (metric, one.events, one.host)
             ]
     return []
 
@@ -92,14 +94,7 @@ def rows(one: Series, phase: str, found: List[Sample]) -> List[Dict[str, Any]]:
     if all(sample.events is not None for sample in found):
         times[one.metric + "_by_events"] = [sample.events or 0.0 for sample in found]
     return [
-        {
-            "metric": metric,
-            "phase": phase,
-            "epoch": None,
-            "index": index,
-            "unit": one.unit,
-            "value": one.work * one.calls / each if one.work else each / one.calls,
-        }
+        sample(metric, one.unit, one.work * one.calls / each if one.work else each / one.calls, index, phase)
         for metric, seconds in times.items()
         for index, each in enumerate(seconds)
     ]

@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from tare.workloads.declaration import Level
+from tare.workloads.samples import sample
 
 #: block size of HPL: within what OpenBLAS's kernels like
 NB = 192
@@ -138,9 +139,7 @@ def samples(text: str, ranks: int) -> List[Dict[str, Any]]:
     for metric, (key, factor, unit) in METRICS.items():
         value = number(values, key) * factor
         if value > 0 and not (ranks < 2 and metric in NEEDS_TWO_RANKS):
-            found.append(
-                {"metric": metric, "phase": "steady", "epoch": None, "index": 0, "value": value, "unit": unit}
-            )
+            found.append(sample(metric, unit, value))
     return found
 
 

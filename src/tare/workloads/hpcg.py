@@ -13,9 +13,8 @@ from tare.worker.caches import last_level_bytes
 from tare.worker.cpus import effective_cpus
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
-from tare.workloads import native
+from tare.workloads import native, samples
 from tare.workloads.declaration import Factor, Level, Metric, Workload
-from tare.workloads.samples import steady
 
 PROGRAM = "hpcg"
 
@@ -160,7 +159,7 @@ class Hpcg(Task):
 
     def samples(self) -> List[Dict[str, Any]]:
         """Return one rate for each set."""
-        return steady("hpcg_flops", "flop/s", rates(self.found))
+        return samples.steady("hpcg_flops", "flop/s", rates(self.found))
 
     def check(self) -> Check:
         """Return whether all tests hold, and what was computed."""
@@ -210,7 +209,7 @@ def set_up(request: Request) -> Hpcg:
 
 def rates(found: Dict[str, Any]) -> List[float]:
     """Return the operations per second of each set: those of 50 iterations, over the time of all that were needed."""
-    return [found["flops_per_set"] / seconds for seconds in found["seconds"]]
+    return samples.rates(found["flops_per_set"], found["seconds"])
 
 
 def stream_share(found: Dict[str, Any]) -> float:

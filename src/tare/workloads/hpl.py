@@ -16,6 +16,7 @@ from tare.workloads import hpcc_files, hpcc_gate
 from tare.workloads.declaration import Factor, Metric, Workload
 from tare.workloads.hpcc_files import DOUBLE, NB, Problem
 from tare.workloads.hpcc_run import INPUT, OUTPUT, HpccRun
+from tare.workloads.samples import sample
 
 #: blocks of the quick matrix for one rank; more ranks get as many blocks each
 QUICK_BLOCKS = 15
@@ -145,7 +146,7 @@ class Hpl(HpccRun):
         rates = [one.flops for one in solved(section(self.read(OUTPUT)))]
         phases = ["steady" if self.count == 1 or index else "first" for index in range(len(rates))]
         return [
-            {"metric": metric, "phase": phase, "epoch": None, "index": index, "value": rate, "unit": "flop/s"}
+            sample(metric, "flop/s", rate, index, phase)
             for index, (phase, rate) in enumerate(zip(phases, rates))
             if rate > 0
         ]

@@ -17,6 +17,7 @@ from tare.workloads import file_evidence as evidence
 from tare.workloads import ioping_output, tool, written_file
 from tare.workloads.declaration import LOCATION, Factor, Metric, Workload
 from tare.workloads.hpc_software import debian_packages
+from tare.workloads.samples import sample, steady
 
 PACKAGES = ("ioping",)
 #: the study's working set: ioping's own default for rapid tests
@@ -146,16 +147,16 @@ class IoPing(Task):
     def samples(self) -> List[Dict[str, Any]]:
         """Return every request's time, or the rates of the intervals and two quantiles of all requests."""
         if self.workload == "io-latency":
-            return [_sample("request_seconds", i, time * 1e-9, "s") for i, time in enumerate(self.times)]
+            return steady("request_seconds", "s", [time * 1e-9 for time in self.times])
         if not self.times:
             return []
         rate = self._declared().metrics[0]
         scale = self.pattern.request_bytes if rate.unit == "B/s" else 1
         ordered = sorted(self.times)
         return [
-            *(_sample(rate.name, i, value * scale, rate.unit) for i, value in enumerate(self.rates)),
+            *steady(rate.name, rate.unit, [value * scale for value in self.rates]),
             *(
-                _sample(metric.name, 0, evidence.quantile(ordered, share) * 1e-9, "s")
+                sample(metric.name, "s", evidence.quantile(ordered, share) * 1e-9)
                 for metric, share in ((_P50, 0.5), (_P99, 0.99))
             ),
         ]
@@ -221,14 +222,3 @@ class IoPing(Task):
 def set_up(request: Request) -> IoPing:
     """Return the run that ``request`` names, its test file written; raises ``WrittenFileError``, ``ToolError``."""
     return IoPing(request)
-
-
-def _sample(metric: str, index: int, value: float, unit: str) -> Dict[str, Any]:
-    return {
-        "metric": metric,
-        "phase": "steady",
-        "epoch": None,
-        "index": index,
-        "value": value,
-        "unit": unit,
-    }

@@ -12,6 +12,7 @@ from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
 from tare.workloads import written_file
 from tare.workloads.declaration import LOCATION, Factor, Metric, Workload
+from tare.workloads.samples import sample
 from tare.workloads.written_file import MIB
 
 #: size in MiB → how many files are written, one after another: the same work in every runtime, about a second each
@@ -81,14 +82,7 @@ class IoWrite(Task):
     def samples(self) -> List[Dict[str, Any]]:
         """Return the bandwidth of each file."""
         return [
-            {
-                "metric": "bytes_per_second",
-                "phase": "steady",
-                "epoch": None,
-                "index": index,
-                "value": self.size / time_ns * 1e9,
-                "unit": "B/s",
-            }
+            sample("bytes_per_second", "B/s", self.size / time_ns * 1e9, index)
             for index, time_ns in enumerate(self.times_ns)
             if time_ns > 0
         ]

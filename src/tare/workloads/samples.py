@@ -10,12 +10,14 @@ from typing import Any, Dict, List, Sequence
 TICKS = 100
 
 
+def sample(metric: str, unit: str, value: float, index: int = 0, phase: str = "steady") -> Dict[str, Any]:
+    """Return one ``sample`` event of a program that timed itself (PROTOCOL.md)."""
+    return {"metric": metric, "phase": phase, "epoch": None, "index": index, "value": value, "unit": unit}
+
+
 def steady(metric: str, unit: str, values: Sequence[float]) -> List[Dict[str, Any]]:
     """Return the ``sample`` events of one metric, in the order they were taken."""
-    return [
-        {"metric": metric, "phase": "steady", "epoch": None, "index": index, "value": value, "unit": unit}
-        for index, value in enumerate(values)
-    ]
+    return [sample(metric, unit, value, index) for index, value in enumerate(values)]
 
 
 def rates(amount: float, seconds: Sequence[float]) -> List[float]:
