@@ -7,13 +7,14 @@ at its end; the namespaces of a process that was killed go with the next sweep.
 from __future__ import annotations
 
 import functools
+import subprocess
 from dataclasses import replace
 
 from tare.processes import OWNER
 from tare.runtimes import overlay_network
-from tare.runtimes.base import LaunchError, LaunchSpec, Outcome, Running, RunRequest, Stack, Unavailable
+from tare.runtimes.base import LaunchError, LaunchSpec, Running, RunRequest, Stack, Unavailable
 from tare.runtimes.host import Host
-from tare.runtimes.process import start_process
+from tare.runtimes.process import ProcessRunning, start_process
 
 
 class HostVxlan(Host):
@@ -42,35 +43,27 @@ class HostVxlan(Host):
             if first:
                 overlay_network.remove(owner)
                 overlay_network.make(owner)
-            running = start_process(spec, functools.partial(overlay_network.enter, namespace))
+            prepare = functools.partial(overlay_network.enter, namespace)
+            return start_process(spec, prepare, _OnNodes if first else None)
         except overlay_network.NetworkError as error:
             raise LaunchError(f"{spec.runtime}: {error}") from None
         except BaseException:
             if first:
                 overlay_network.remove(owner)
             raise
-        return _OnNodes(running, owner) if first else running
 
 
-class _OnNodes:
-    """A run that takes both nodes with it when it is closed (see ``Running``)."""
+class _OnNodes(ProcessRunning):
+    """A run that takes both nodes with it when it is closed."""
 
-    def __init__(self, running: Running, owner: str) -> None:
-        self._running, self._owner = running, owner
-        self.exit_fd = running.exit_fd
-
-    def wait(self, seconds: float | None = None) -> Outcome | None:
-        """Return how the run ended, or None when ``seconds`` pass first."""
-        return self._running.wait(seconds)
-
-    def kill(self) -> None:
-        """End the run and everything it started."""
-        self._running.kill()
+    def __init__(self, popen: subprocess.Popen[bytes], spec: LaunchSpec, requested_ns: int) -> None:
+        super().__init__(popen, spec, requested_ns)
+        self._owner = spec.environment[OWNER]
 
     def close(self) -> None:
         """End what is left of the run, give back its descriptors and remove the nodes."""
         try:
-            self._running.close()
+            super().close()
         finally:
             overlay_network.remove(self._owner)
 
