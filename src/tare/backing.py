@@ -7,15 +7,13 @@ The worker names that folder (by its path outside), and this side's mount table 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from tare.worker.mounts import Mount, mount_of, parse_mountinfo
+from tare.worker.mounts import Mount, mount_of, read_mounts
 from tare.workloads.declaration import Workload
 
 #: file systems that keep their bytes in memory: nothing on them says anything about a disk
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
-_MOUNTINFO = Path("/proc/self/mountinfo")
 _FIELDS = ("device", "type", "options", "super_options")
 
 
@@ -30,7 +28,7 @@ def backing(process: Mapping[str, Any], mounts: Sequence[Mount] | None = None) -
     if found["type"] != "overlay":
         return {name: found[name] for name in _FIELDS}
     upper = process.get("files_upper") or ""
-    table = _mounts() if mounts is None else list(mounts)
+    table = read_mounts() if mounts is None else list(mounts)
     mount = mount_of(upper, table) if upper.startswith("/") else None
     return None if mount is None else {name: getattr(mount, name) for name in _FIELDS}
 
@@ -50,7 +48,3 @@ def reasons(workload: Workload, found: Mapping[str, str] | None) -> list[str]:
             "put the results (location=bind) or the engine's data folder (layer, volume) on a disk"
         ]
     return []
-
-
-def _mounts() -> list[Mount]:
-    return parse_mountinfo(_MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape"))

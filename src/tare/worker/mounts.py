@@ -56,6 +56,11 @@ def mount_of(path: str, mounts: List[Mount]) -> Optional[Mount]:
     return found
 
 
+def mount_at(path: "os.PathLike[str] | str", root: str = "/") -> Optional[Mount]:
+    """Return the mount of this process that ``path`` lies on, its links resolved, or None when that is not told."""
+    return mount_of(os.path.realpath(path), read_mounts(root))
+
+
 def _unescape(text: str) -> str:
     # Spaces, tabs, newlines and backslashes are written as three octal digits.
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), text)

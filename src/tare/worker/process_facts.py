@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional
 
 from tare.worker.cgroup import membership, read_text, under
 from tare.worker.cpus import effective_cpus, quota_cpus
-from tare.worker.mounts import Mount, mount_of, read_mounts
+from tare.worker.mounts import Mount, mount_at, mount_of, read_mounts
 
 STATUS_FIELDS = (
     "Seccomp",
@@ -94,7 +94,7 @@ def shared_memory(path: str = "/dev/shm") -> Dict[str, Any]:
         size = os.statvfs(path)
     except OSError:
         return {"bytes": None, "free_bytes": None, "type": None}
-    mount = mount_of(os.path.realpath(path), read_mounts())
+    mount = mount_at(path)
     return {
         "bytes": size.f_frsize * size.f_blocks,
         "free_bytes": size.f_frsize * size.f_bavail,
@@ -120,7 +120,7 @@ def upper_folder(path: Optional[str], root: str = "/") -> Optional[str]:
 
     The overlay's own device is made up; what is written lies on the device of this folder.
     """
-    mount = mount_of(os.path.realpath(path), read_mounts(root)) if path else None
+    mount = mount_at(path, root) if path else None
     if mount is None or mount.type != "overlay":
         return None
     options = dict(option.partition("=")[::2] for option in mount.super_options.split(","))

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from tare.worker import page_cache
 from tare.worker.counters import device_write_bytes, increase
-from tare.worker.mounts import mount_of, read_mounts
+from tare.worker.mounts import mount_at
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
@@ -144,7 +144,7 @@ class CopyUp(Task):
         if self.resident is not None:
             reasons += evidence.cached_reasons(self.resident, 1.0, None, FILE_BYTES)
         reasons += written_file.sparse_reasons(self.path, FILE_BYTES)
-        mount = mount_of(os.path.realpath(self.path), read_mounts())
+        mount = mount_at(self.path)
         facts = {
             "work": {"file_bytes": FILE_BYTES, "write_bytes": WRITE_BYTES, "file_sha256": self.sha256},
             "place": "file of the image" if self.layered else "plain copy",

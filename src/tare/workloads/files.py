@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, Optional
 
-from tare.worker.mounts import mount_of, read_mounts
+from tare.worker.mounts import mount_at
 from tare.worker.request import Request
 from tare.worker.task import Check, Task
 from tare.workloads import native
@@ -152,7 +152,7 @@ def device_reasons(device: Optional[float], read: int) -> List[str]:
 
 def file_system(folder: str) -> Optional[str]:
     """Return the type of file system that ``folder`` lies on as this process sees it: ext4, overlay, tmpfs, …"""
-    mount = mount_of(os.path.realpath(folder), read_mounts())
+    mount = mount_at(folder)
     return mount.type if mount else None
 
 
