@@ -8,13 +8,14 @@ import select
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tare import signals
 from tare.runtimes.base import FILES, LaunchSpec, Outcome, Running, RunRequest, RuntimeClass
+from tare.runtimes.process import tail
 
 READY, GO = "ready", "go"
 #: pid of the Snakemake process that asked for a measurement, set by the workflow
@@ -158,11 +159,3 @@ def exit_reasons(ended: Ended, folder: Path) -> list[str]:
             + (f"; last words: {said}" if said else "")
         )
     return reasons
-
-
-def tail(path: Path, characters: int = 600) -> str:
-    """Return the last characters of a text file on one line; empty when there is none."""
-    with suppress(OSError):
-        text = path.read_bytes()[-4 * characters :].decode("utf-8", "replace")
-        return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-characters:]
-    return ""

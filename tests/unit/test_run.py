@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.run import WorkflowGoneError, execute, open_workflow, prepare_folder, tail
+from tare.run import WorkflowGoneError, execute, open_workflow, prepare_folder
 from tare.runtimes.base import LaunchSpec, Outcome, RunRequest, Stack, Unavailable
+from tare.runtimes.process import tail
 
 SHAKES_HANDS = "echo ready > ready; read word < go; echo $word > heard; exit 3"
 SLEEPS = "exec sleep 100"

@@ -16,7 +16,7 @@ from docker.types import DeviceRequest, LogConfig, Mount
 
 from tare.runtimes import engine
 from tare.runtimes.base import CREATED, INSIDE_OUTPUT, LABEL, STARTED, LaunchError, LaunchSpec, Outcome
-from tare.runtimes.process import signal_name
+from tare.runtimes.process import ending
 
 #: exit code of a run whose engine went away: docker's own for a failure of the engine
 ENGINE_FAILED = 125
@@ -137,11 +137,7 @@ class ContainerRunning:
     def _judge(self, code: int, exited_ns: int, inspected: Mapping[str, Any]) -> Outcome:
         state = inspected["State"]
         oom = bool(state.get("OOMKilled"))
-        parts = []
-        if code != 0:
-            parts.append(f"ended by {signal_name(code - 128)}" if code > 128 else f"ended with status {code}")
-        if oom:
-            parts.append("its memory limit was reached")
+        parts = ending(code, oom)
         if state.get("Error"):
             parts.append(str(state["Error"]))
         if code != 0 and (said := self._log()):

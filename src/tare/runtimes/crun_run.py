@@ -21,7 +21,7 @@ from tare.processes import OWNER, RUN_ID
 from tare.runtimes import engine, mounts, run_cgroups, rungs
 from tare.runtimes.base import LaunchError, LaunchSpec, Outcome
 from tare.runtimes.crun import PROGRAM, version
-from tare.runtimes.process import ProcessRunning, oom_kills, signal_name, start_process
+from tare.runtimes.process import ProcessRunning, ending, oom_kills, start_process, tail
 from tare.software.safe_delete import remove_tree
 
 BOX, LOG, UPPER, WORK = "box", "crun.log", "upper", "work"
@@ -125,23 +125,11 @@ class CrunRunning(ProcessRunning):
         """crun ends as its container did, 128 + n after signal n; what crun itself has to say is in its log."""
         if code < 0:
             return replace(super()._judge(code, exited_ns), facts=_facts())
-        number = code - 128
-        oom = number == signal.SIGKILL and oom_kills() > self._oom_before
-        parts = (
-            []
-            if code == 0
-            else [f"ended by {signal_name(number)}" if number > 0 else f"ended with status {code}"]
-        )
-        parts += ["its memory limit was reached"] if oom else []
-        parts += [f"crun: {said}"] if code != 0 and (said := self._said()) else []
+        oom = code - 128 == signal.SIGKILL and oom_kills() > self._oom_before
+        parts = ending(code, oom)
+        if code != 0 and (said := tail(self._bundle / LOG)):
+            parts.append(f"crun: {said}")
         return Outcome(code, self._requested_ns, exited_ns, ": ".join(parts), oom, _facts())
-
-    def _said(self) -> str:
-        try:
-            text = (self._bundle / LOG).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-        return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-600:]
 
     def close(self) -> None:
         """End what is left of the run; remove its control groups and its bundle."""

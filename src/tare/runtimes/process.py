@@ -153,6 +153,24 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def ending(code: int, memory_limit_reached: bool) -> list[str]:
+    """Return what a container's end says to a person; ``code`` is its exit status, 128 + n after signal n."""
+    found = []
+    if code != 0:
+        found.append(f"ended by {signal_name(code - 128)}" if code > 128 else f"ended with status {code}")
+    if memory_limit_reached:
+        found.append("its memory limit was reached")
+    return found
+
+
+def tail(path: Path, characters: int = 600) -> str:
+    """Return the last characters of a text file on one line; empty when there is none."""
+    with suppress(OSError):
+        text = path.read_bytes()[-4 * characters :].decode("utf-8", "replace")
+        return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-characters:]
+    return ""
+
+
 def oom_kills() -> int:
     """Return how many processes this kernel has killed for want of memory (``oom_kill`` of /proc/vmstat)."""
     with suppress(OSError):
