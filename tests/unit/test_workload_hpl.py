@@ -34,7 +34,7 @@ SIX = output(["1.400e+02", *["1.447e+02"] * 4, "1.5e+02"])
 
 
 def test_the_recorded_solve() -> None:
-    assert hpl.solved(hpl.section(RECORDED)) == [hpl.Solve(QUICK, 144.7e9)]
+    assert hpl.solved(hpcc_files.section(RECORDED, "HPL")) == [hpl.Solve(QUICK, 144.7e9)]
     assert hpl.output_reasons(RECORDED, QUICK, 1) == []
     assert hpl.output_reasons(SIX, QUICK, 6) == []
 

@@ -35,6 +35,8 @@ METRICS: Dict[str, Tuple[str, float, str]] = {
     "ptrans": ("PTRANS_GBs", 1e9, "B/s"),
     "latency": ("AvgPingPongLatency_usec", 1e-6, "s"),
 }
+#: HPL's line on the residual of a solve
+RESIDUAL_PASSED = re.compile(r"^\|\|Ax-b\|\|_oo.*\.\.\.\.\.\. PASSED$", re.MULTILINE)
 #: ping-pong needs a partner
 NEEDS_TWO_RANKS = ("latency",)
 
@@ -115,13 +117,17 @@ def input_text(chosen: Problem, solves: int = 1) -> str:
     return "\n".join(title + ["%-12s %s" % setting for setting in settings]) + "\n"
 
 
+def section(text: str, name: str) -> str:
+    """Return a section of hpccoutf.txt (`HPL`, `Summary`, …); empty when the run did not come to its end."""
+    _, begun, rest = text.partition("Begin of %s section." % name)
+    body, ended, _ = rest.partition("End of %s section." % name)
+    return body if begun and ended else ""
+
+
 def summary(text: str) -> Dict[str, str]:
     """Return the key=value lines of the summary section of hpccoutf.txt; empty when the run did not come to it."""
-    _, found, rest = text.partition("Begin of Summary section.")
-    body, ended, _ = rest.partition("End of Summary section.")
-    if not (found and ended):
-        return {}
-    return dict(line.strip().split("=", 1) for line in body.splitlines() if "=" in line)
+    lines = section(text, "Summary").splitlines()
+    return dict(line.strip().split("=", 1) for line in lines if "=" in line)
 
 
 def number(values: Dict[str, str], key: str) -> float:
@@ -169,7 +175,7 @@ def output_reasons(text: str, expected: Problem) -> List[str]:
 
 def _part_reasons(text: str, values: Dict[str, str], ranks: int) -> List[str]:
     reasons = []
-    if not re.search(r"^\|\|Ax-b\|\|_oo.*\.\.\.\.\.\. PASSED$", text, re.MULTILINE):
+    if not RESIDUAL_PASSED.search(text):
         reasons.append("HPL: its residual did not pass")
     if re.search(r"^(WALL|CPU)\s.*\bFAILED\b", text, re.MULTILINE) or not re.search(
         r"^WALL\s.*\bPASSED\b", text, re.MULTILINE

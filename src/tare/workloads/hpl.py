@@ -73,13 +73,6 @@ def solves(n: int) -> int:
     return next((count for most, count in SOLVES if 2 / 3 * n**3 <= most), 1)
 
 
-def section(text: str) -> str:
-    """Return HPL's part of hpccoutf.txt; empty when the run did not come to its end."""
-    _, begun, rest = text.partition("Begin of HPL section.")
-    body, ended, _ = rest.partition("End of HPL section.")
-    return body if begun and ended else ""
-
-
 def solved(text: str) -> List[Solve]:
     """Return the solves that HPL's table lists, in their order."""
     rows = re.findall(r"^W\S+ +(\d+) +(\d+) +(\d+) +(\d+) +[\d.]+ +(\S+)$", text, re.MULTILINE)
@@ -88,7 +81,7 @@ def solved(text: str) -> List[Solve]:
 
 def output_reasons(text: str, expected: Problem, count: int) -> List[str]:
     """Return what makes an output invalid: no end, other problems than asked for, a residual that did not pass."""
-    part = section(text)
+    part = hpcc_files.section(text, "HPL")
     if not part:
         return ["hpl: hpccoutf.txt has no complete HPL section: the run did not come to its end"]
     reasons = [
@@ -96,7 +89,7 @@ def output_reasons(text: str, expected: Problem, count: int) -> List[str]:
         for line in re.findall(r"^.*Memory allocation failed.*$", part, re.MULTILINE)[:1]
     ]
     found = solved(part)
-    passed = len(re.findall(r"^\|\|Ax-b\|\|_oo.*\.\.\.\.\.\. PASSED$", part, re.MULTILINE))
+    passed = len(hpcc_files.RESIDUAL_PASSED.findall(part))
     if len(found) != count:
         reasons.append("hpl: %d solves in the output, %d were asked for" % (len(found), count))
     reasons += [
@@ -143,7 +136,7 @@ class Hpl(HpccRun):
     def samples(self) -> List[Dict[str, Any]]:
         """Return the rate of each solve; the first of several, which also touches the memory, as phase ``first``."""
         metric = "hpl_small_flops" if self.small else "hpl_flops"
-        rates = [one.flops for one in solved(section(self.read(OUTPUT)))]
+        rates = [one.flops for one in solved(hpcc_files.section(self.read(OUTPUT), "HPL"))]
         phases = ["steady" if self.count == 1 or index else "first" for index in range(len(rates))]
         return [
             sample(metric, "flop/s", rate, index, phase)
