@@ -25,7 +25,7 @@ from tare.evaluate import evaluate
 from tare.ground import BlockRequest, Ground, environment, refusal, survey, worker_request
 from tare.order import Slot, slots
 from tare.run import WORKFLOW_VARIABLE, Ended, WorkflowGoneError, execute, open_workflow, prepare_folder
-from tare.runtimes.base import RunRequest
+from tare.runtimes.base import CLIENT, RunRequest
 from tare.software.safe_delete import remove_tree
 
 FREE_BYTES_NEEDED = 512 * 1024**2
@@ -172,7 +172,7 @@ def _launch(block: _Block, run_id: str) -> RunRequest:
         owner=owner,
         location=request.location,
         gpus=request.spec.gpu,
-        role=peer.CLIENT if request.spec.peer else None,
+        role=CLIENT if request.spec.peer else None,
     )
 
 

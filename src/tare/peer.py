@@ -15,10 +15,9 @@ from typing import Any
 from tare.events import EventError, Events, read_events
 from tare.processes import RUN_ID
 from tare.run import Ended, execute, exit_reasons, prepare_folder
-from tare.runtimes.base import LaunchSpec, RunRequest, RuntimeClass
+from tare.runtimes.base import CLIENT, SERVER, LaunchSpec, RunRequest, RuntimeClass
 
 ADDRESS = "address.json"
-SERVER, CLIENT = "server", "client"
 #: how many time-outs of a run the peer may last: its own start, and the client
 TIMEOUTS = 2
 

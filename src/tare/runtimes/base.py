@@ -20,6 +20,8 @@ INSIDE_DATA = "/data"
 INSIDE_FILES = "/var/tmp"
 #: moments of a start: the container exists, not started; the engine's call to start it has returned
 CREATED, STARTED = "created_ns", "started_ns"
+#: roles of two runs that are each other's peer (tare.peer)
+SERVER, CLIENT = "server", "client"
 #: folder of the test files inside the output folder
 FILES = "files"
 
@@ -57,7 +59,7 @@ class RunRequest:
     owner: str
     gpus: bool = False  # hand the machine's GPUs to it
     location: str = "bind"  # where test files lie: bind, layer, volume (workloads.declaration.LOCATION)
-    role: str | None = None  # of two runs that are each other's peer: server, client (tare.peer)
+    role: str | None = None  # SERVER or CLIENT, of a run with a peer
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tare.identity import is_dead, owner_id
+from tare.runtimes.base import CLIENT, SERVER
 
-SERVER, CLIENT = "server", "client"
 NODES = (SERVER, CLIENT)
 FOLDER = Path("/run/netns")  # where `ip netns` keeps names (ip-netns(8))
 PREFIX = "tare"

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tare.processes import OWNER
 from tare.runtimes import overlay_network
-from tare.runtimes.base import LaunchError, LaunchSpec, Running, RunRequest, Stack, Unavailable
+from tare.runtimes.base import CLIENT, LaunchError, LaunchSpec, Running, RunRequest, Stack, Unavailable
 from tare.runtimes.host import Host
 from tare.runtimes.process import ProcessRunning, start_process
 
@@ -28,11 +28,11 @@ class HostVxlan(Host):
         """Return the host's launch, on the node of this role. Pure."""
         plain = super().specify(request)
         # A run without a peer is a client without a server: it makes and removes the nodes itself.
-        node = overlay_network.SERVER if request.role == "server" else overlay_network.CLIENT
+        node = request.role or CLIENT
         return replace(
             plain,
             network=f"interface:{overlay_network.OVERLAY}",
-            options={**plain.options, "node": node, "makes_nodes": request.role != "client"},
+            options={**plain.options, "node": node, "makes_nodes": request.role != CLIENT},
         )
 
     def start(self, spec: LaunchSpec) -> Running:
