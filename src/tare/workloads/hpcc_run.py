@@ -15,6 +15,7 @@ from tare.worker.task import Task
 from tare.workloads import hpcc_files, mpi, tool
 from tare.workloads.hpc_software import debian_packages, openblas
 from tare.workloads.hpcc_files import Problem
+from tare.workloads.last_words import last_words
 from tare.workloads.threads import thread_reasons
 
 PACKAGES = ("hpcc", "openmpi-bin", "libopenmpi3", "libopenblas0-pthread")
@@ -75,7 +76,7 @@ class HpccRun(Task):
         stderr = self.read(STDERR)
         reasons = thread_reasons(self.ranks, effective_cpus(), "ranks")
         if self.status != 0:
-            reasons.append("mpirun ended with status %s: %s" % (self.status, _tail(stderr)))
+            reasons.append("mpirun ended with status %s: %s" % (self.status, last_words(stderr)))
         return reasons + mpi.stderr_reasons(stderr)
 
     def software(self) -> Dict[str, Any]:
@@ -109,7 +110,3 @@ class HpccRun(Task):
                 return file.read()
         except FileNotFoundError:
             return ""
-
-
-def _tail(text: str) -> str:
-    return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-300:]

@@ -12,9 +12,7 @@ import subprocess
 from typing import Any, Dict, List, Mapping, Optional, Union
 
 from tare.worker.request import Request
-
-#: how much of a program's output an error repeats, in characters
-TAIL = 300
+from tare.workloads.last_words import last_words
 
 Value = Union[str, int, float]
 
@@ -93,5 +91,4 @@ def _shown(words: List[str]) -> str:
 
 
 def _tail(text: bytes) -> str:
-    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    return " | ".join(lines)[-TAIL:] or "no output"
+    return last_words(text.decode("utf-8", "replace")) or "no output"

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from tare.workloads.last_words import last_words
+
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -53,7 +55,7 @@ def run(command: Sequence[str], folder: str) -> Said:
 
 def exit_reasons(name: str, said: Said) -> List[str]:
     """Return why the program's numbers do not count: it failed, or it complained."""
-    words = " | ".join(line.strip() for line in said.stderr.splitlines() if line.strip())[-300:]
+    words = last_words(said.stderr)
     if said.status != 0:
         return ["%s ended with status %d: %s" % (name, said.status, words or "no message")]
     return ["%s complained: %s" % (name, words)] if words else []
