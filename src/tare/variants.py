@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,17 +15,8 @@ class Entry(BaseModel):
 
 
 #: what a variant may leave out of its base, in the order in which the ladder adds it
-FEATURES = (
-    "overlay",
-    "pid",
-    "ipc",
-    "network",
-    "cgroup",
-    "capabilities",
-    "seccomp",
-    "apparmor",
-    "init",
-)
+Feature = Literal["overlay", "pid", "ipc", "network", "cgroup", "capabilities", "seccomp", "apparmor", "init"]
+FEATURES: tuple[str, ...] = get_args(Feature)
 #: what can be left out, by base. crun: all docker's own features, on the files of `chroot`, without the engine
 LEFT_OUT = {
     "docker": ("overlay", "pid", "ipc", "network", "capabilities", "seccomp", "apparmor", "init"),
@@ -51,10 +42,9 @@ class Variant(Entry):
         "`chroot`, without the engine; host: a plain process."
     )
     label: str = Field(description="What it adds or leaves out, in the report's words.")
-    without: tuple[
-        Literal["overlay", "pid", "ipc", "network", "cgroup", "capabilities", "seccomp", "apparmor", "init"],
-        ...,
-    ] = Field((), description="Features of the base that are left out (network: the machine's own is used).")
+    without: tuple[Feature, ...] = Field(
+        (), description="Features of the base that are left out (network: the machine's own is used)."
+    )
     network: Literal["none", "vxlan"] | None = Field(
         None,
         description="none: no network (docker); vxlan: an overlay between two network namespaces (host).",
