@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import shutil
 import subprocess
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +70,13 @@ class Crun:
                 "mounts": launch.folders(request),
                 "own_group": "cgroup" not in self.without,
                 "without": self.without,
-                **self._added(),
+                **asdict(self.added),
                 "oci": self._oci(request.stack),
             },
         )
 
     def _oci(self, stack: Stack) -> dict[str, Any] | None:
         return None if stack.engine_spec is None else rungs.rung(stack.engine_spec, self.without, self.added)
-
-    def _added(self) -> dict[str, Any]:
-        return {name: getattr(self.added, name) for name in self.added.__dataclass_fields__}
 
     def start(self, spec: LaunchSpec) -> Running:
         """Prepare the bundle in a private mount namespace, and have crun run it."""
