@@ -13,10 +13,10 @@ import os
 import re
 from typing import Dict, List, Optional
 
-PATH = "/usr/local/bin:/usr/bin:/bin"
+from tare.workloads.tool import PATH
+
 #: room in /dev/shm for each rank: its 4 MiB segment (Open MPI 4's vader) and as much again
 SHM_PER_RANK = 8 << 20
-
 
 #: levels of factor `single_copy`
 SINGLE_COPY = ("none", "cma", "possible")
