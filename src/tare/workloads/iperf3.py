@@ -49,7 +49,7 @@ class Iperf3Server(net_peer.Server):
     """Serves one test and ends."""
 
     def __init__(self, request: Request) -> None:
-        address = local_address(str(peer_of(request)["bind"]))
+        address = local_address(peer_of(request)["bind"])
         for _ in range(ATTEMPTS):
             port = free_port(address)
             super().__init__(request, server_command(address, port), [])
@@ -96,7 +96,7 @@ class Iperf3(Task):
 
     def __init__(self, request: Request) -> None:
         self.request, self.peer = request, peer_of(request)
-        self.local = local_address(str(self.peer["bind"]))
+        self.local = local_address(self.peer["bind"])
         self.words = client_command(request, self.local)
         self.copy_rate = copy_rate()
         self.result: Dict[str, Any] = {}
@@ -151,7 +151,7 @@ def client_command(request: Request, local: str) -> List[str]:
     factors, peer = request.factors, peer_of(request)
     cpus = sorted(os.sched_getaffinity(0))
     rank = net_peer.ranks(str(factors["placement"]), len(cpus))
-    words = [program(), "--client", str(peer["address"]), "--port", str(peer["port"]), "--bind", local, "--json",
+    words = [program(), "--client", peer["address"], "--port", str(peer["port"]), "--bind", local, "--json",
              "--get-server-output", "--time", str(factors["seconds"]), "--omit", str(OMIT_SECONDS),
              "--interval", str(INTERVAL_SECONDS), "--parallel", str(factors["streams"]),
              "--length", str(factors["bytes"]), "--connect-timeout", str(CONNECT_MILLISECONDS)]  # fmt: skip

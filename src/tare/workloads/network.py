@@ -6,6 +6,8 @@ loopback on the host, the engine's bridge between two containers, an overlay bet
 
 from __future__ import annotations
 
+from typing import Any, Mapping
+
 from tare.worker.request import Request
 from tare.worker.task import Task
 from tare.workloads.declaration import Factor, Metric, Workload
@@ -67,8 +69,8 @@ def set_up(request: Request) -> Task:
     return task
 
 
-def peer_of(request: Request) -> "dict[str, object]":
+def peer_of(request: Request) -> Mapping[str, Any]:
     """Return `peer` of the request; raises ``ValueError`` without one."""
     if request.peer is None:
         raise ValueError("%s needs a peer; the request must have `peer` (PROTOCOL.md)" % request.workload)
-    return dict(request.peer)
+    return request.peer

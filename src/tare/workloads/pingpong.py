@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any, Dict, Iterator, List, Mapping, Union
+from typing import Any, Dict, Iterator, List, Mapping
 
 from tare.worker.cgroup import read_text
 from tare.worker.request import Request
@@ -19,14 +19,13 @@ PROGRAM = "pingpong"
 CLOCK_STEPS = 10
 #: what a run takes beyond the seconds asked for, at most: warm-up, start, ends
 SPARE_SECONDS = 60
-Argument = Union[str, int, float]
 
 
-def arguments(request: Request, role: str) -> Dict[str, Argument]:
+def arguments(request: Request, role: str) -> Dict[str, native.Value]:
     """Return what both roles are told; raises ``PlacementError``."""
     factors = request.factors
     rank = net_peer.ranks(str(factors["placement"]), len(os.sched_getaffinity(0)))[role]
-    common: Dict[str, Argument] = {
+    common: Dict[str, native.Value] = {
         "role": role,
         "protocol": factors["protocol"],
         "bytes": factors["bytes"],
@@ -38,7 +37,7 @@ class PingPongServer(net_peer.Server):
     """Sends back what it receives, on a socket that listens before the program starts: no port can be taken away."""
 
     def __init__(self, request: Request) -> None:
-        address = local_address(str(peer_of(request)["bind"]))
+        address = local_address(peer_of(request)["bind"])
         kind = socket.SOCK_STREAM if request.factors["protocol"] == "tcp" else socket.SOCK_DGRAM
         with socket.socket(socket.AF_INET, kind) as listening:
             listening.bind((address, 0))
@@ -67,12 +66,12 @@ class PingPong(Task):
 
     def __init__(self, request: Request) -> None:
         self.request, self.peer = request, peer_of(request)
-        self.local = local_address(str(self.peer["bind"]))
+        self.local = local_address(self.peer["bind"])
         self.told = {
             **arguments(request, "client"),
             "local": self.local,
-            "address": str(self.peer["address"]),
-            "port": int(str(self.peer["port"])),
+            "address": self.peer["address"],
+            "port": self.peer["port"],
             "seconds": request.factors["seconds"],
         }
         self.result: Dict[str, Any] = {}
