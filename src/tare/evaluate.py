@@ -10,7 +10,7 @@ from typing import Any
 from tare import backing, fingerprint, gpu
 from tare.cache_level import CacheLevel
 from tare.disturbance import grown, joined, judge
-from tare.events import NANOSECOND, EventError, Events, Sample, read_events
+from tare.events import NANOSECOND, Events, Sample, judge_events
 from tare.ground import BlockRequest, Ground
 from tare.peer import Peer
 from tare.run import Ended, exit_reasons
@@ -31,11 +31,7 @@ def evaluate(
     A run whose ``peer`` did not do its part is none; its times and CPU seconds are its own, without the peer's.
     """
     reasons = exit_reasons(ended, folder)
-    try:
-        events = read_events(folder / "events.jsonl")
-        event_reasons = events.reasons()
-    except EventError as error:
-        events, event_reasons = Events(), [str(error)]
+    events, event_reasons = judge_events(folder / "events.jsonl")
     assembled = _fingerprint(ground, ended, events, peer)
     if events.fingerprint:
         event_reasons = [*event_reasons, *backing.reasons(request.spec, assembled["launch"]["backing"])]
@@ -75,7 +71,7 @@ def _fingerprint(ground: Ground, ended: Ended, events: Events, peer: Peer | None
         stack=ground.stack,
         data_sha256=ground.data_facts.get("sha256"),
     )
-    counted = grown(events.ready_counters, (events.end or {}).get("counters") or {})
+    counted = grown(events.ready_counters, events.end_counters)
     return {**assembled, "counters": counted, **({"peer": peer.facts()} if peer else {})}
 
 
@@ -83,9 +79,9 @@ def _flags(request: BlockRequest, events: Events, cache: CacheLevel, peer: Peer 
     assert events.end is not None
     assert events.ready_ns is not None
     elapsed = (int(events.end["ns"]) - events.ready_ns) * NANOSECOND
-    ended = events.end.get("counters") or {}
+    ended = events.end_counters
     if peer is not None and peer.events.end is not None:
-        of_peer = grown(peer.events.ready_counters, peer.events.end.get("counters") or {})
+        of_peer = grown(peer.events.ready_counters, peer.events.end_counters)
         ended = joined(events.ready_counters, ended, of_peer)
     disturbed = judge(
         events.ready_counters,

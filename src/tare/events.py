@@ -45,6 +45,11 @@ class Events:
     end: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
 
+    @property
+    def end_counters(self) -> Mapping[str, Any]:
+        """The counters read at `end`; empty when the worker did not come so far."""
+        return (self.end or {}).get("counters") or {}
+
     def reasons(self) -> list[str]:
         """Return why this run has no number; empty when it counts."""
         if self.error is not None:
@@ -66,6 +71,15 @@ class Events:
         if self.check.get("ok") is not True and not reasons:
             reasons = ["worker: its own check failed without a reason"]
         return reasons
+
+
+def judge_events(path: Path) -> tuple[Events, list[str]]:
+    """Return the events of a run and why it has no number by them; a file that cannot be read gives no events."""
+    try:
+        events = read_events(path)
+        return events, events.reasons()
+    except EventError as error:
+        return Events(), [str(error)]
 
 
 def read_events(path: Path) -> Events:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tare.events import EventError, Events, read_events
+from tare.events import Events, judge_events
 from tare.processes import RUN_ID
 from tare.run import Ended, execute, exit_reasons, prepare_folder
 from tare.runtimes.base import CLIENT, SERVER, LaunchSpec, RunRequest, RuntimeClass
@@ -129,11 +129,7 @@ def _address(folder: Path) -> dict[str, Any]:
 
 
 def _judge(ended: Ended, folder: Path) -> Peer:
-    try:
-        events = read_events(folder / "events.jsonl")
-        found = events.reasons()
-    except EventError as error:
-        events, found = Events(), [str(error)]
+    events, found = judge_events(folder / "events.jsonl")
     bad = exit_reasons(ended, folder)
     failed = bool(bad) or events.error is not None or events.end is None
     return Peer(events, failed, tuple(f"peer: {reason}" for reason in [*found, *bad]))
