@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tare.doctor import gpu
-from tare.doctor.machine import ABLE, NO, OK, Finding, Machine
-
-
-def _finding(check: str, ok: bool, value: str, good: str, remedy: str) -> Finding:
-    return Finding(ABLE, check, value, good, OK if ok else NO, "" if ok else remedy)
+from tare.doctor.machine import OK, Finding, Machine, ability
 
 
 def runtimes(machine: Machine) -> Iterator[Finding]:
     """Yield one finding for each runtime."""
     python, hpc = machine.capability("host_python"), machine.capability("hpc_host")
-    yield _finding(
-        "runtime host (torch)", python.ok, python.why, "the locks' Python with venv", python.remedy
-    )
-    yield _finding(
+    yield ability("runtime host (torch)", python.ok, python.why, "the locks' Python with venv", python.remedy)
+    yield ability(
         "runtime host (hpc)", hpc.ok, hpc.why, "hpcc, OpenBLAS, Open MPI, ioping, fio, iperf3", hpc.remedy
     )
     for runtime, name in (("chroot", "chroot"), ("chroot-userns", "userns")):
         able = machine.capability(name)
-        yield _finding(f"runtime {runtime}", able.ok, able.why, "allowed", able.remedy)
+        yield ability(f"runtime {runtime}", able.ok, able.why, "allowed", able.remedy)
     yield crun(machine)
     yield docker(machine)
 
@@ -33,7 +27,7 @@ def crun(machine: Machine) -> Finding:
     lacking = [able for able in map(machine.capability, ("chroot", "crun", "engine")) if not able.ok]
     value = "; ".join(able.why for able in lacking) or machine.capability("crun").why
     remedy = "; ".join(able.remedy for able in lacking)
-    return _finding("runtime crun", not lacking, value, "root, crun, an engine", remedy)
+    return ability("runtime crun", not lacking, value, "root, crun, an engine", remedy)
 
 
 def docker(machine: Machine) -> Finding:
@@ -44,7 +38,7 @@ def docker(machine: Machine) -> Finding:
         cgroups = f"cgroup v{info.get('CgroupVersion', '?')}"
         value = f"engine {info.get('ServerVersion', '?')}, storage {info.get('Driver', '?')}, {cgroups}"
     good = "an engine of this machine answers"
-    return _finding("runtimes docker, -pure, -hardened", able.ok, value, good, able.remedy)
+    return ability("runtimes docker, -pure, -hardened", able.ok, value, good, able.remedy)
 
 
 def bootstrap(machine: Machine) -> Finding:
@@ -53,7 +47,7 @@ def bootstrap(machine: Machine) -> Finding:
     lacking = [able for able in map(machine.capability, needed) if not able.ok]
     value = "; ".join(able.why for able in lacking) or f"{', '.join(needed)}: there"
     remedy = "; ".join(able.remedy for able in lacking) + "; or software.base.source: registry"
-    return _finding("image and root filesystem", not lacking, value, "Debian can be bootstrapped", remedy)
+    return ability("image and root filesystem", not lacking, value, "Debian can be bootstrapped", remedy)
 
 
 def cold_cache(machine: Machine) -> Finding:
@@ -63,7 +57,7 @@ def cold_cache(machine: Machine) -> Finding:
     ways += ["posix_fadvise, proved by mincore"] if machine.fadvise_evicts else []
     value = " and ".join(ways) or "no way to evict a file was proved here"
     remedy = "put the checkout on a local disk of your own; else cold runs are labelled unverified"
-    return _finding(
+    return ability(
         "cold page cache", bool(machine.fadvise_evicts or drop.ok), value, "eviction, proved", remedy
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tare.doctor.machine import ABLE, DISTURBS, INFO, NO, OK, WARN, Finding, Machine
+from tare.doctor.machine import ABLE, INFO, OK, Finding, Machine, ability, quiet
 from tare.worker import nvidia_smi
 
 BUSY = 0.05
@@ -29,13 +29,12 @@ def able(machine: Machine) -> list[Finding]:
     containers = machine.capability("gpu_containers")
     return [
         Finding(ABLE, "GPU", value, "not needed", OK),
-        Finding(
-            ABLE,
+        ability(
             "GPU in containers",
+            containers.ok,
             containers.why,
             "the NVIDIA container toolkit",
-            OK if containers.ok else NO,
-            "" if containers.ok else containers.remedy,
+            containers.remedy,
         ),
     ]
 
@@ -49,16 +48,11 @@ def disturbs(machine: Machine) -> list[Finding]:
     ]
 
 
-def _finding(index: int, check: str, fine: bool | None, value: str, good: str, remedy: str = "") -> Finding:
-    level = INFO if fine is None else OK if fine else WARN
-    return Finding(DISTURBS, f"GPU {index} {check}", value, good, level, remedy if fine is False else "")
-
-
 def _persistence(index: int, gpu: Mapping[str, Any]) -> Finding:
     mode = gpu.get("persistence_mode")
     fine = None if mode is None else mode == "Enabled"
     remedy = f"sudo nvidia-smi -i {index} -pm 1: else the driver is loaded anew for each run, and starts cold"
-    return _finding(index, "persistence mode", fine, mode or "not shown", "Enabled", remedy)
+    return quiet(f"GPU {index} persistence mode", fine, mode or "not shown", "Enabled", remedy)
 
 
 def _clocks(index: int, gpu: Mapping[str, Any]) -> Finding:
@@ -72,7 +66,7 @@ def _clocks(index: int, gpu: Mapping[str, Any]) -> Finding:
         ]
     )
     remedy = f"cool it, or hold the clocks: sudo nvidia-smi -i {index} -lgc <MHz> (and -rgc afterwards)"
-    return _finding(index, "clocks", not slowed, value, "not slowed down", remedy)
+    return quiet(f"GPU {index} clocks", not slowed, value, "not slowed down", remedy)
 
 
 def _megahertz(clock: float | None) -> str:
@@ -83,6 +77,6 @@ def _load(index: int, gpu: Mapping[str, Any]) -> Finding:
     share = gpu.get("utilisation")
     fine = None if share is None else share <= BUSY
     value = "not shown" if share is None else f"{share:.0%}"
-    return _finding(
-        index, "load now", fine, value, f"below {BUSY:.0%}", "stop other work (nvidia-smi lists it)"
+    return quiet(
+        f"GPU {index} load now", fine, value, f"below {BUSY:.0%}", "stop other work (nvidia-smi lists it)"
     )

@@ -35,6 +35,17 @@ class Finding:
     remedy: str = ""
 
 
+def ability(check: str, ok: bool, value: str, good: str, remedy: str) -> Finding:
+    """Return whether something can be measured; the remedy only where it cannot."""
+    return Finding(ABLE, check, value, good, OK if ok else NO, "" if ok else remedy)
+
+
+def quiet(check: str, fine: bool | None, value: str, good: str, remedy: str) -> Finding:
+    """Return whether something would disturb a measurement (``fine`` None: no judgement); the remedy where it would."""
+    level = INFO if fine is None else OK if fine else WARN
+    return Finding(DISTURBS, check, value, good, level, remedy if fine is False else "")
+
+
 @dataclass(frozen=True)
 class Machine:
     """The machine as the checks see it; everything but the files below ``root`` is read once, at the edge.

@@ -6,7 +6,7 @@ import os
 import re
 import resource
 
-from tare.doctor.machine import DISTURBS, GIB, INFO, OK, WARN, Finding, Machine
+from tare.doctor.machine import GIB, Finding, Machine, quiet
 
 #: below this a data loader with worker processes ends with a bus error (pytorch/pytorch#5040)
 SHM_NEEDED = GIB
@@ -14,11 +14,6 @@ SHM_NEEDED = GIB
 MEMLOCK_NEEDED = 64 << 20
 #: the quick study's largest run and what stays for the system
 MEMORY_NEEDED = 4 * GIB
-
-
-def _finding(check: str, fine: bool | None, value: str, good: str, remedy: str) -> Finding:
-    level = INFO if fine is None else OK if fine else WARN
-    return Finding(DISTURBS, check, value, good, level, remedy if fine is False else "")
 
 
 def meminfo(text: str) -> dict[str, int]:
@@ -32,9 +27,9 @@ def available(machine: Machine) -> Finding:
     """Return the memory that is free for a run."""
     free = meminfo(machine.read("/proc/meminfo") or "").get("MemAvailable")
     if free is None:
-        return _finding("memory available", None, "not shown", "at least 4 GiB", "")
+        return quiet("memory available", None, "not shown", "at least 4 GiB", "")
     value = f"{free / GIB:.1f} GiB"
-    return _finding("memory available", free >= MEMORY_NEEDED, value, "at least 4 GiB", "end what uses it")
+    return quiet("memory available", free >= MEMORY_NEEDED, value, "at least 4 GiB", "end what uses it")
 
 
 def swap(machine: Machine) -> Finding:
@@ -42,7 +37,7 @@ def swap(machine: Machine) -> Finding:
     memory = meminfo(machine.read("/proc/meminfo") or "")
     total, used = memory.get("SwapTotal", 0), memory.get("SwapTotal", 0) - memory.get("SwapFree", 0)
     value = f"{used / GIB:.1f} of {total / GIB:.1f} GiB used" if total else "none"
-    return _finding(
+    return quiet(
         "swap", used == 0, value, "none in use", "sudo swapoff -a (swapon -a afterwards), if memory allows"
     )
 
@@ -58,10 +53,10 @@ def huge_pages(machine: Machine) -> Finding:
     folder = "/sys/kernel/mm/transparent_hugepage"
     enabled, defrag = chosen(machine.read(f"{folder}/enabled")), chosen(machine.read(f"{folder}/defrag"))
     if enabled is None:
-        return _finding("transparent huge pages", None, "not shown", "defrag not always", "")
+        return quiet("transparent huge pages", None, "not shown", "defrag not always", "")
     remedy = f"echo madvise | sudo tee {folder}/defrag (and set it back afterwards)"
     value = f"enabled {enabled}, defrag {defrag or 'not shown'}; the same for host and containers"
-    return _finding("transparent huge pages", defrag != "always", value, "defrag not always", remedy)
+    return quiet("transparent huge pages", defrag != "always", value, "defrag not always", remedy)
 
 
 def shared_memory(machine: Machine) -> Finding:
@@ -69,11 +64,11 @@ def shared_memory(machine: Machine) -> Finding:
     try:
         sizes = os.statvfs(machine.at("/dev/shm"))
     except OSError:
-        return _finding("/dev/shm", False, "absent", "at least 1 GiB", "mount a tmpfs there")
+        return quiet("/dev/shm", False, "absent", "at least 1 GiB", "mount a tmpfs there")
     size = sizes.f_blocks * sizes.f_frsize
     value = f"{size / GIB:.2f} GiB here, 64 MiB in a container by default"
     remedy = "sudo mount -o remount,size=1G /dev/shm (in a container: --shm-size=1g)"
-    return _finding("/dev/shm", size >= SHM_NEEDED, value, "at least 1 GiB", remedy)
+    return quiet("/dev/shm", size >= SHM_NEEDED, value, "at least 1 GiB", remedy)
 
 
 def locked_memory(machine: Machine) -> Finding:
@@ -82,7 +77,7 @@ def locked_memory(machine: Machine) -> Finding:
     value = "unlimited" if unlimited else f"{machine.memlock / (1 << 20):g} MiB"
     remedy = "ulimit -l unlimited (limits.conf), if networks with RDMA are measured"
     fine = unlimited or machine.memlock >= MEMLOCK_NEEDED
-    return _finding("locked memory (memlock)", fine, value, "at least 64 MiB", remedy)
+    return quiet("locked memory (memlock)", fine, value, "at least 64 MiB", remedy)
 
 
 def swap_accounting(machine: Machine) -> Finding:
@@ -91,7 +86,7 @@ def swap_accounting(machine: Machine) -> Finding:
     value = "not shown" if limit is None else "yes" if limit else "no: a memory limit does not limit swap"
     remedy = "boot with cgroup_enable=memory swapaccount=1, or have no swap"
     fine = None if limit is None else bool(limit)
-    return _finding("swap accounting", fine, value, "yes", remedy)
+    return quiet("swap accounting", fine, value, "yes", remedy)
 
 
 def findings(machine: Machine) -> list[Finding]:

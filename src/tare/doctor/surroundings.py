@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tare.doctor.machine import DISTURBS, INFO, OK, WARN, Finding, Machine
+from tare.doctor.machine import Finding, Machine, quiet
 from tare.worker.mounts import mount_of, read_mounts
 
 HIDDEN = re.compile(
@@ -22,24 +22,19 @@ LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
 DISK_NEEDED = 12 * 10**9
 
 
-def _finding(check: str, fine: bool | None, value: str, good: str, remedy: str) -> Finding:
-    level = INFO if fine is None else OK if fine else WARN
-    return Finding(DISTURBS, check, value, good, level, remedy if fine is False else "")
-
-
 def hidden_variables(machine: Machine) -> Finding:
     """Return the variables that change threads, kernels or allocation behind a program's back."""
     names = sorted(name for name in machine.environ if HIDDEN.fullmatch(name) and name not in OURS)
     value = ", ".join(f"{name}={machine.environ[name]}" for name in names) or "none"
     remedy = f"unset {' '.join(names)} (Tare's runs do not inherit them, other programs do)"
-    return _finding("hidden variables", not names, value, "none", remedy)
+    return quiet("hidden variables", not names, value, "none", remedy)
 
 
 def preloaded(machine: Machine) -> Finding:
     """Return what /etc/ld.so.preload puts into every host process, and into no container."""
     value = machine.read("/etc/ld.so.preload")
     remedy = "empty /etc/ld.so.preload while measuring: it acts on host runs and not in containers"
-    return _finding("/etc/ld.so.preload", not value, value or "none", "none", remedy)
+    return quiet("/etc/ld.so.preload", not value, value or "none", "none", remedy)
 
 
 def disk_space(machine: Machine) -> Finding:
@@ -47,7 +42,7 @@ def disk_space(machine: Machine) -> Finding:
     free = {str(path): shutil.disk_usage(_existing(path)).free for path in (machine.checkout, machine.cache)}
     value = ", ".join(f"{size / 1e9:.0f} GB at {path}" for path, size in free.items())
     remedy = "make room; TARE_CACHE=<folder> moves the root filesystems"
-    return _finding(
+    return quiet(
         "free disk", min(free.values()) >= DISK_NEEDED, value, "12 GB before the first study", remedy
     )
 
@@ -63,25 +58,23 @@ def file_system(machine: Machine) -> Finding:
     mount = mount_of(os.path.realpath(machine.checkout), read_mounts(str(machine.root)))
     kind = mount.type if mount else "unknown"
     remedy = f"put the checkout on a local disk: on {kind} a cache may stay warm behind the kernel's back"
-    return _finding(
-        "file system of results", kind in LOCAL, kind, f"a local disk ({', '.join(LOCAL)})", remedy
-    )
+    return quiet("file system of results", kind in LOCAL, kind, f"a local disk ({', '.join(LOCAL)})", remedy)
 
 
 def other_containers(machine: Machine) -> Finding:
     """Return the running containers that are not Tare's."""
     if machine.containers is None:
-        return _finding("other containers", None, "no engine tells", "none", "")
+        return quiet("other containers", None, "no engine tells", "none", "")
     value = ", ".join(machine.containers) or "none"
     remedy = f"docker stop {' '.join(machine.containers)} while measuring, if they may stop"
-    return _finding("other containers", not machine.containers, value, "none", remedy)
+    return quiet("other containers", not machine.containers, value, "none", remedy)
 
 
 def engine_beside_host(machine: Machine) -> Finding:
     """Return whether an engine stands beside host runs; it does in every block, so no ratio contains it."""
     up = machine.engine.answers
     value = "up, also during host runs: what it costs the machine itself is in no ratio" if up else "down"
-    return _finding("engine beside host runs", None, value, "known", "")
+    return quiet("engine beside host runs", None, value, "known", "")
 
 
 def mitigations(machine: Machine) -> Finding:
@@ -93,7 +86,7 @@ def mitigations(machine: Machine) -> Finding:
     value = ", ".join(f"{name} {text}" for name, text in fields.items()) or "not shown"
     fine = None if "Seccomp" not in fields else fields["Seccomp"] == "0"
     remedy = "run outside a container or sandbox: here host runs are filtered too"
-    return _finding("seccomp and mitigations", fine, value, "Seccomp 0 on the host", remedy)
+    return quiet("seccomp and mitigations", fine, value, "Seccomp 0 on the host", remedy)
 
 
 def inside_container(machine: Machine) -> Finding:
@@ -106,9 +99,7 @@ def inside_container(machine: Machine) -> Finding:
     mount = mount_of("/", read_mounts(str(machine.root)))
     inside = bool(marks) and mount is not None and mount.type == "overlay"
     value = f"yes ({marks[0]}, overlay root)" if inside else "no"
-    return _finding(
-        "inside a container", not inside, value, "no", "run on the machine itself: `host` means it"
-    )
+    return quiet("inside a container", not inside, value, "no", "run on the machine itself: `host` means it")
 
 
 def findings(machine: Machine) -> list[Finding]:
