@@ -12,6 +12,7 @@ import hashlib
 import os
 import subprocess
 import time
+from functools import cached_property
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -90,6 +91,11 @@ class GpuRun(Task):
 
         return state(self.smi, run)
 
+    @cached_property
+    def settings(self) -> Dict[str, Any]:
+        """What nvidia-smi says of the GPU's settings; asked once, when nothing is timed any more."""
+        return first(self.smi, nvidia_smi.SETTINGS)
+
     def samples(self) -> List[Dict[str, Any]]:
         """Return the numbers: the first sample of each series as phase ``first``, the others ``steady``."""
         found = []
@@ -101,7 +107,7 @@ class GpuRun(Task):
     def check(self) -> Check:
         """Return whether every result was right, both clocks agree and no bandwidth exceeds the memory's."""
         reasons = list(self.faults)
-        peak = memory_peak(self.smi, self.device.device)
+        peak = memory_peak(self.settings, self.device.device)
         for one in self.series:
             reasons += clock_faults(one.metric, self.found[one.metric])
             reasons += peak_faults(one, self.found[one.metric], peak)
@@ -122,8 +128,7 @@ class GpuRun(Task):
 
     def software(self) -> Dict[str, Any]:
         """Return PyTorch's and CUDA's build, and the GPU with its settings."""
-        gpu = first(self.smi, nvidia_smi.SETTINGS)
-        uuid = gpu.pop("uuid", None)
+        uuid = self.settings.get("uuid")
         return {
             "torch": torch.__version__,
             "config": torch.__config__.show(),
@@ -134,7 +139,7 @@ class GpuRun(Task):
             "cudnn_tf32": torch.backends.cudnn.allow_tf32,
             "device": str(self.device.device),
             "device_id": hashlib.sha256(uuid.encode()).hexdigest()[:12] if uuid else None,
-            "gpu": gpu,
+            "gpu": {name: value for name, value in self.settings.items() if name != "uuid"},
         }
 
 
@@ -186,10 +191,10 @@ def first(smi: Smi, fields: Any, run: Optional[nvidia_smi.Run] = None) -> Dict[s
     return dict(gpus[0]) if gpus else {}
 
 
-def memory_peak(smi: Smi, device: torch.device) -> Optional[float]:
+def memory_peak(settings: Dict[str, Any], device: torch.device) -> Optional[float]:
     """Return the GPU memory's bandwidth in B/s: two transfers in a clock × bus width; None where it is not told."""
     if device.type != "cuda":
         return None
     width = getattr(torch.cuda.get_device_properties(device), "memory_bus_width", None)
-    clock = first(smi, nvidia_smi.SETTINGS).get("max_memory_clock_hz")
+    clock = settings.get("max_memory_clock_hz")
     return 2.0 * clock * width / 8 if clock and width else None
