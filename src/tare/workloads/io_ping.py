@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from tare.worker import page_cache
 from tare.worker.counters import device_read_bytes, increase
-from tare.worker.request import Request
+from tare.worker.request import Request, declared
 from tare.worker.task import Check, Task
 from tare.workloads import file_evidence as evidence
 from tare.workloads import ioping_output, tool, written_file
@@ -87,7 +87,7 @@ class IoPing(Task):
 
     def __init__(self, request: Request) -> None:
         self.workload, self.factors = request.workload, request.factors
-        self.pattern = PATTERNS[request.workload]
+        self.pattern, self.rate_metric = PATTERNS[request.workload], declared(request).metrics[0]
         self.folder = request.files
         self.path = os.path.join(request.files, "ioping.data")
         self.program = tool.find("ioping", "ioping")
@@ -150,7 +150,7 @@ class IoPing(Task):
             return steady("request_seconds", "s", [time * 1e-9 for time in self.times])
         if not self.times:
             return []
-        rate = self._declared().metrics[0]
+        rate = self.rate_metric
         scale = self.pattern.request_bytes if rate.unit == "B/s" else 1
         ordered = sorted(self.times)
         return [
@@ -160,9 +160,6 @@ class IoPing(Task):
                 for metric, share in ((_P50, 0.5), (_P99, 0.99))
             ),
         ]
-
-    def _declared(self) -> Workload:
-        return next(workload for workload in WORKLOADS if workload.name == self.workload)
 
     def check(self) -> Check:
         """Return whether the state of the page cache was what the pattern claims, and the numbers can be right."""
