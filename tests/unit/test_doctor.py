@@ -17,6 +17,7 @@ from tare.doctor import able, cpu, gpu, machine, memory, residency, surroundings
 from tare.doctor.machine import Finding, Machine
 from tare.setup.capabilities import NAMES, Capability
 from tare.setup.engine_probe import EngineState
+from tare.worker import page_cache
 from tare.worker.mounts import mount_of, read_mounts
 
 CPU = "sys/devices/system/cpu"
@@ -505,7 +506,7 @@ def test_eviction_of_an_own_file_is_proved(tmp_path: Path) -> None:
         out.flush()
         os.fsync(out.fileno())
     file.read_bytes()
-    assert residency.resident_share(file) == 1.0
+    assert page_cache.resident_share(file) == 1.0
     mount = mount_of(str(tmp_path.resolve()), read_mounts())
     assert residency.evicts(file) is (
         mount is not None and mount.type != "tmpfs"
