@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,14 +92,7 @@ def missing(root: Path, ordinary_user: bool, bootstrap: bool, crun: bool = False
 
 def has_crun(configs: Iterable[Path]) -> bool:
     """Return whether one of these study configs has a runtime made from crun: the word outside a comment."""
-    for config in configs:
-        try:
-            text = config.read_text(encoding="utf-8")
-        except OSError:
-            continue  # Snakemake names a missing config file itself
-        if re.search(r"^[^#\n]*\bcrun\b", text, re.MULTILINE):
-            return True
-    return False
+    return any(re.search(r"^[^#\n]*\bcrun\b", text, re.MULTILINE) for text in _texts(configs))
 
 
 def bootstraps(configs: Iterable[Path]) -> bool:
@@ -107,11 +101,14 @@ def bootstraps(configs: Iterable[Path]) -> bool:
     Set-up runs before any YAML parser is installed, so it looks for the one line ``source: …``.
     """
     source = "bootstrap"
-    for config in configs:
-        try:
-            text = config.read_text(encoding="utf-8")
-        except OSError:
-            continue  # Snakemake names a missing config file itself
+    for text in _texts(configs):
         found = re.findall(r"^\s+source:\s*[\"']?(bootstrap|registry)\b", text, re.MULTILINE)
         source = found[-1] if found else source
     return source == "bootstrap"
+
+
+def _texts(configs: Iterable[Path]) -> Iterator[str]:
+    """Yield the texts of the configs that can be read; Snakemake names a missing one itself."""
+    for config in configs:
+        with suppress(OSError):
+            yield config.read_text(encoding="utf-8")
