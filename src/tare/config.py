@@ -289,10 +289,6 @@ class Study(Entry):
         """Return the cells in the order of the config, lists of levels multiplied out."""
         return tuple(cell for entry in self.cells for cell in _expand(entry, self))
 
-    def control_runtime(self) -> str:
-        """Return the runtime that runs twice in each block of a cell without runtimes of its own."""
-        return self.control_among(self.measured_runtimes())
-
     def control_among(self, runtimes: Sequence[str]) -> str:
         """Return which of ``runtimes`` runs twice: the one asked for, a comparison's reference, or the first."""
         asked = () if self.control is None else (self.control,)

@@ -159,9 +159,9 @@ def test_versions_of_one_stack_stand_side_by_side() -> None:
 
 
 def test_the_control_is_the_reference_of_the_first_comparison() -> None:
-    assert load({}).control_runtime() == "chroot"
-    assert load({"control": "docker"}).control_runtime() == "docker"
-    assert load({"runtimes": ["docker"], "comparisons": []}).control_runtime() == "docker"
+    assert load({}).expand()[0].control == "chroot"
+    assert load({"control": "docker"}).expand()[0].control == "docker"
+    assert load({"runtimes": ["docker"], "comparisons": []}).expand()[0].control == "docker"
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=12), st.none() | st.integers() | st.text(), max_size=4))
