@@ -15,7 +15,6 @@ from tare.worker import nvidia_smi
 CUDA_WHEELS = "nvidia-"
 #: runtimes that start the image's files without the engine; the driver's libraries are not among them
 WITHOUT_DRIVER = ("chroot", "chroot-userns", "crun")
-BUSY = 0.05  # share of the time before a run in which somebody else's kernels may run
 SLOWED_SECONDS = 1e-3  # growth of a throttle counter that is still none
 #: reasons that follow from the work and the card's own limit: noted, but measuring again would not remove them
 OWN_LIMITS = ("sw_power_cap", "sync_boost")
@@ -71,10 +70,10 @@ def flags(facts: Mapping[str, Any]) -> list[str]:
 def _busy(before: Mapping[str, Any]) -> list[str]:
     share = before.get("utilisation")
     # Without persistence mode the driver has just been started, and its first answer is no measurement.
-    if share is None or share <= BUSY or before.get("persistence_mode") != "Enabled":
+    if share is None or share <= nvidia_smi.BUSY or before.get("persistence_mode") != "Enabled":
         return []
     return [
-        f"disturbed: the GPU was busy for {share:.0%} of the time before the run (limit {BUSY:.0%}); "
+        f"disturbed: the GPU was busy for {share:.0%} of the time before the run (limit {nvidia_smi.BUSY:.0%}); "
         "stop other work on it (nvidia-smi lists it)"
     ]
 

@@ -8,8 +8,6 @@ from typing import Any
 from tare.doctor.machine import ABLE, INFO, OK, Finding, Machine, ability, quiet
 from tare.worker import nvidia_smi
 
-BUSY = 0.05
-
 
 def gpus() -> list[Mapping[str, Any]]:
     """Return settings and state of every NVIDIA GPU of this machine; empty where there is none."""
@@ -75,8 +73,7 @@ def _megahertz(clock: float | None) -> str:
 
 def _load(index: int, gpu: Mapping[str, Any]) -> Finding:
     share = gpu.get("utilisation")
-    fine = None if share is None else share <= BUSY
+    fine = None if share is None else share <= nvidia_smi.BUSY
     value = "not shown" if share is None else f"{share:.0%}"
-    return quiet(
-        f"GPU {index} load now", fine, value, f"below {BUSY:.0%}", "stop other work (nvidia-smi lists it)"
-    )
+    good = f"below {nvidia_smi.BUSY:.0%}"
+    return quiet(f"GPU {index} load now", fine, value, good, "stop other work (nvidia-smi lists it)")

@@ -81,6 +81,9 @@ REASONS = (
     (0x80, "hw_power_brake_slowdown", "the power supply slowed the clocks down"),
 )
 
+#: share of the time before a run in which somebody else's kernels may run
+BUSY = 0.05
+
 #: command line → (exit status, what it printed on both streams)
 Run = Callable[[Sequence[str]], Tuple[int, str]]
 
