@@ -59,12 +59,9 @@ def keep(study: Study, source: Path, target: Path) -> None:
 
 def draw(data: StudyData, folder: Path) -> None:
     """Write page, summary and figures of a kept study to ``folder``, and the README's figure of a ladder."""
-    publish(data, folder)
+    publish(data, folder, pngs=False)  # the page and the README show the SVGs
     if data.study.ladder:
-        picture = folder / "figures/ladder-some.svg"
-        style.save(ladder.draw_some(data, SHOWN), picture, picture.with_suffix(".png"))
-    for picture in (folder / "figures").glob("*.png"):
-        picture.unlink()  # the page and the README show the others
+        style.save(ladder.draw_some(data, SHOWN), folder / "figures/ladder-some.svg")
 
 
 def kept() -> list[Path]:

@@ -44,12 +44,12 @@ def from_blocks(study: Study, paths: Sequence[Path], partial: bool) -> StudyData
     )
 
 
-def publish(data: StudyData, folder: Path) -> Path:
-    """Write figures, summary.md and report.html to ``folder`` and return the page's path."""
+def publish(data: StudyData, folder: Path, pngs: bool = True) -> Path:
+    """Write figures (with ``pngs`` also as PNG), summary.md and report.html to ``folder``; return the page's path."""
     drawn = {}
     for name, draw in DRAW.items():
         svg = folder / "figures" / f"{name}.svg"
-        style.save(draw(data), svg, svg.with_suffix(".png"))
+        style.save(draw(data), svg, svg.with_suffix(".png") if pngs else None)
         drawn[name] = svg.read_text(encoding="utf-8")
     write(data, drawn, folder / "report.html", folder / "summary.md")
     return folder / "report.html"

@@ -195,8 +195,8 @@ def by_layer(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return {name: of_layer for name, of_layer in found.items() if of_layer}
 
 
-def most_moved(groups: Sequence[list[Row]], most: int) -> list[list[Row]]:
-    """Return at most ``most`` of some groups in their order: those with the largest difference outside the noise."""
+def most_moved(groups: Sequence[list[Row]], most: int | None) -> list[list[Row]]:
+    """Return all or ``most`` of some groups in their order: those with the largest difference outside the noise."""
 
     def largest(rows: Sequence[Row]) -> float:
         told = (row for row in rows if row["ratio"] is not None and not verdict.within_noise(row))

@@ -52,8 +52,8 @@ class Waterfall:
     interaction: Row | None
 
 
-def waterfalls(data: StudyData, most: int) -> list[Waterfall]:
-    """Return the waterfalls of the study; of each cell at most ``most`` metrics, those with the largest steps."""
+def waterfalls(data: StudyData, most: int | None = None) -> list[Waterfall]:
+    """Return the waterfalls of the study; of each cell all metrics or ``most``, those with the largest steps."""
     found = []
     for machine, cell in data.places():
         groups = [

@@ -21,7 +21,6 @@ from tare.analysis.waterfall import Step, Waterfall, waterfalls
 TITLE = "Which step costs: from the host to the container"
 #: a cell with more metrics shows those with the largest steps
 MOST_METRICS = 6
-_ALL = 1000
 _COLUMNS = 3
 _ROW = 0.185  # inches
 _SIGNED = {
@@ -61,7 +60,7 @@ def draw_some(data: StudyData, chosen: Collection[tuple[str, str]]) -> Figure:
     with style.context():
         panels = [
             replace(one, star=(), interaction=None)
-            for one in waterfalls(data, _ALL)
+            for one in waterfalls(data)
             if (one.cell.workload, one.metric) in chosen
         ]
         return _draw(data, panels, lambda one: (one.machine, labels(one)), "")

@@ -86,13 +86,14 @@ def context() -> Any:
     return mpl.rc_context(settings)
 
 
-def save(drawn: Figure, svg: Path, png: Path) -> None:
-    """Write the figure as SVG and PNG without dates or versions: the same data give the same bytes."""
+def save(drawn: Figure, svg: Path, png: Path | None = None) -> None:
+    """Write the figure as SVG, with ``png`` also as PNG, without dates or versions: equal data give equal bytes."""
     svg.parent.mkdir(parents=True, exist_ok=True)
     with context():
         FigureCanvasAgg(drawn)
         svg.write_text(as_svg(drawn), encoding="utf-8")
-        drawn.savefig(png, format="png", dpi=150, metadata={"Software": None})
+        if png:
+            drawn.savefig(png, format="png", dpi=150, metadata={"Software": None})
 
 
 def as_svg(drawn: Figure) -> str:
