@@ -12,16 +12,21 @@ import shutil
 import stat
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_python import imported_id
 
 from tare.identity import owner_id
+from tare.paths import cache_dir
 from tare.runtimes import engine, engine_spec
 from tare.runtimes.base import RunRequest, Stack
+from tare.software.locks import StackLock
+from tare.software.venv import ensure_host_form
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +87,8 @@ def tiny_image(tiny_root: Path) -> Iterator[str]:
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(tiny_root, arcname=".")
     api = engine.api()
-    told = api.import_image_from_data(buffer.getvalue())  # no label: containers would inherit it
-    image = str(told).rpartition('"status":"')[2].split('"')[0]
+    # no label: containers would inherit it
+    image = imported_id(api.import_image_from_data(buffer.getvalue()))
     yield image
     api.remove_image(image, force=True)
     engine.close()
@@ -95,6 +100,23 @@ def tiny_spec(tiny_image: str) -> Mapping[str, Any]:
     found = engine_spec.capture(tiny_image, os.getuid(), os.getgid(), owner_id())
     assert isinstance(found, dict), found
     return found
+
+
+@pytest.fixture(scope="session")
+def torch_python(repository: Path, require: Callable[[str], None]) -> str:
+    """The interpreter of the torch stack's host form, made from its lock (kept in the cache)."""
+    require("host_python")
+    return ensure_host_form(StackLock(repository / "envs", "torch")).python
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a disk: pytest's own may be memory."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="test-", dir=cache_dir()))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

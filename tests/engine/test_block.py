@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,35 +21,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_python import import_image, keep_archive, own_stack
 from test_engine_gone import Relay
 
 from tare import parity, records, runtimes
 from tare.config import Disturbance
 from tare.ground import BlockRequest
 from tare.measure import measure_block
-from tare.paths import archive_path, rootfs_dir
-from tare.run import WORKFLOW_VARIABLE
+from tare.paths import rootfs_dir
 from tare.runtimes import engine
 from tare.runtimes.base import LABEL, LaunchSpec, Running, RunRequest
 from tare.runtimes.container import ENTRYPOINT, Container
 from tare.setup import engine_probe
-from tare.software.contents import write_libraries
-from tare.software.worker_wheel import build_worker
 
 pytestmark = [pytest.mark.engine, pytest.mark.needs("chroot")]
 
 DIGEST, OTHER_DIGEST = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
 ARMS = ("host", "chroot", "docker", "docker-hardened")
-LEFT_OUT = (
-    "test",
-    "__pycache__",
-    "ensurepip",
-    "idlelib",
-    "lib2to3",
-    "config-*",
-    "dist-packages",
-    "site-packages",
-)
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 SMT = Path("/sys/devices/system/cpu/smt/active")
 
@@ -77,83 +64,13 @@ class Bench:
         return rows
 
 
-def copy_python(root: Path) -> None:
-    """Copy the interpreter, its standard library and all libraries of both into ``root``, at their own places."""
-    python = Path(sys.executable).resolve()
-    library = Path(sysconfig.get_path("stdlib"))
-    shutil.copytree(library, root / library.relative_to("/"), ignore=shutil.ignore_patterns(*LEFT_OUT))
-    (root / python.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(python, root / python.relative_to("/"))
-    binaries = [str(python), *map(str, library.glob("lib-dynload/*.so"))]
-    told = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=True).stdout
-    for name in set(re.findall(r"^\t(?:.* => )?(/\S+) \(", told, re.MULTILINE)):
-        copy, real = root / name.lstrip("/"), Path(name).resolve()
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.unlink(missing_ok=True)
-        shutil.copy(real, copy.parent / real.name)
-        if copy.name != real.name:
-            copy.symlink_to(real.name)  # the kernel tells the name of the file, not of the link
-    link = root / "usr/bin/python3"
-    link.unlink()
-    if link != root / python.relative_to("/"):
-        link.symlink_to(python)
-
-
 @pytest.fixture(scope="module")
 def bench(tiny_root: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("block")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TARE_CACHE", str(folder / "cache"))
-        patch.delenv(WORKFLOW_VARIABLE, raising=False)
-        root = rootfs_dir(DIGEST)
-        shutil.copytree(tiny_root, root, symlinks=True)
-        copy_python(root)
-        image = import_image(root)
-        keep_archive(root, DIGEST)
-        statuses = {
-            "image": {"image_id": image, "digest": DIGEST, "lock_sha256": "l"},
-            "rootfs": {"digest": DIGEST},
-            "venv": {"python": str(Path(sys.executable).resolve()), "lock_sha256": "l"},
-        }
-        for form, status in statuses.items():
-            (folder / f"{form}.json").write_text(json.dumps({"status": "ok", "reasons": [], **status}))
-        request = BlockRequest(
-            study="test-block",
-            cell="startup",
-            workload="startup",
-            stack="hpc",
-            factors={},
-            block=1,
-            seed=1,
-            runtimes=ARMS,
-            control="chroot",
-            threads=None,
-            max_attempts=1,
-            timeout_seconds=60,
-            disturbance=Disturbance(),
-            wheel=build_worker(repository, folder, "1"),
-            **{form: folder / f"{form}.json" for form in statuses},
-            dataset=None,
-        )
+    with own_stack(folder, tiny_root, DIGEST, repository) as blank:
+        asked = {"study": "test-block", "cell": "startup", "workload": "startup"}
+        request = dataclasses.replace(blank, runtimes=ARMS, control="chroot", **asked)
         yield Bench(folder, folder / "cache", request)
-        engine.api().remove_image(image, force=True)
-        engine.close()
-
-
-def keep_archive(root: Path, digest: str) -> None:
-    """Keep the root filesystem's archive where the libraries' sums are taken from, and take them."""
-    archive_path(digest).parent.mkdir(parents=True, exist_ok=True)
-    names = sorted(path.name for path in root.iterdir())
-    subprocess.run(["tar", "-C", str(root), "-cf", str(archive_path(digest)), *names], check=True)
-    write_libraries(digest)
-
-
-def import_image(root: Path) -> str:
-    archive = root.parent / "root.tar"
-    subprocess.run(["tar", "-C", str(root), "-cf", str(archive), "."], check=True)
-    told = str(engine.api().import_image_from_file(str(archive)))
-    archive.unlink()
-    return told.rpartition('"status":"')[2].split('"')[0]
 
 
 @pytest.fixture(scope="module")

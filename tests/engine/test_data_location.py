@@ -9,11 +9,9 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_python import imported_id
 
 import tare
 from tare import backing, runtimes
 from tare.identity import owner_id
 from tare.page_cache import LOCAL_FILE_SYSTEMS, file_system
-from tare.paths import cache_dir
 from tare.runtimes import engine
 from tare.runtimes.base import FILES, LABEL_RUN, LaunchError, LaunchSpec, RunRequest, Stack
 from tare.sweep import sweep
@@ -56,20 +54,9 @@ def image(tiny_root: Path) -> Iterator[str]:
         add(archive, "var/tmp", 0o1777, None)
         add(archive, "usr/share/tare", 0o755, None)
         add(archive, copy_up.IMAGE_FILE.lstrip("/"), 0o666, copy_up.content())
-    told = engine.api().import_image_from_data(buffer.getvalue())
-    made = str(told).rpartition('"status":"')[2].split('"')[0]
+    made = imported_id(engine.api().import_image_from_data(buffer.getvalue()))
     yield made
     engine.api().remove_image(made, force=True)
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder on a disk: pytest's own may be memory."""
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="test-location-", dir=cache_dir()))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 Prepare = Callable[..., LaunchSpec]
@@ -287,8 +274,10 @@ def test_the_volume_of_a_killed_measurement_goes_with_the_next_sweep(prepare: Pr
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SRC)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout is not None
-        assert parent.stdout.readline() == "up\n"
-        parent.send_signal(signal.SIGKILL)
+        try:
+            assert parent.stdout.readline() == "up\n"
+        finally:
+            parent.kill()
         parent.wait(30)
     assert volumes(run_id) == [spec.options["volume"]]
     removed = [text for text in sweep() if run_id in text]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +49,6 @@ def absent(fields, run=None):
 
 given = json.loads(sys.argv[1])
 """
-
-
-@pytest.fixture(scope="module")
-def torch_python(repository: Path, require: Callable[[str], None]) -> str:
-    """The interpreter of the torch stack's host form, made from its lock (kept in the cache)."""
-    require("host_python")
-    return ensure_host_form(StackLock(repository / "envs", "torch")).python
 
 
 def run(python: str, script: str, given: object) -> Any:

@@ -17,18 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_block import copy_python, import_image, keep_archive
+from own_python import own_stack
 
 from tare import processes, records, sweep
-from tare.config import Disturbance
 from tare.ground import BlockRequest
 from tare.identity import owner_id
 from tare.measure import measure_block
-from tare.paths import rootfs_dir
-from tare.run import WORKFLOW_VARIABLE
 from tare.runtimes import engine, overlay_network
 from tare.runtimes.base import LABEL
-from tare.software.worker_wheel import build_worker
 from tare.variants import Variant
 from tare.workloads import tool
 from tare.workloads.registry import WORKLOADS
@@ -84,22 +80,17 @@ def bench(
 ) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("network")
     shutil.copy(native_program("pingpong"), folder / "pingpong")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TARE_CACHE", str(folder / "cache"))
-        patch.delenv(WORKFLOW_VARIABLE, raising=False)
-        root = rootfs_dir(DIGEST)
-        shutil.copytree(tiny_root, root, symlinks=True)
-        copy_python(root)
-        for path in tool.libraries(tool.find("iperf3", "iperf3")):
-            target = root / path.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-        link_sonames(root)
-        image = import_image(root)
-        keep_archive(root, DIGEST)
-        yield Bench(folder, make_request(folder, image, repository))
-        engine.api().remove_image(image, force=True)
-        engine.close()
+    (folder / "pingpong.json").write_text(json.dumps({"status": "ok", "reasons": []}))
+    with own_stack(folder, tiny_root, DIGEST, repository, add_iperf3) as blank:
+        yield Bench(folder, dataclasses.replace(blank, study="test-network", variants=VARIANTS))
+
+
+def add_iperf3(root: Path) -> None:
+    for path in tool.libraries(tool.find("iperf3", "iperf3")):
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    link_sonames(root)
 
 
 def link_sonames(root: Path) -> None:
@@ -114,38 +105,6 @@ def link_sonames(root: Path) -> None:
             link = root / str(asked).lstrip("/")
             if asked != real and not link.exists():
                 link.symlink_to(real)
-
-
-def make_request(folder: Path, image: str, repository: Path) -> BlockRequest:
-    statuses = {
-        "image": {"image_id": image, "digest": DIGEST, "lock_sha256": "l"},
-        "rootfs": {"digest": DIGEST},
-        "venv": {"python": str(Path(sys.executable).resolve()), "lock_sha256": "l"},
-        "pingpong": {},
-    }
-    for form, status in statuses.items():
-        (folder / f"{form}.json").write_text(json.dumps({"status": "ok", "reasons": [], **status}))
-    return BlockRequest(
-        study="test-network",
-        cell="net-tcp",
-        workload="net-tcp",
-        stack="hpc",
-        factors={},
-        block=1,
-        seed=1,
-        runtimes=CARRYING,
-        control="host",
-        threads=None,
-        max_attempts=1,
-        timeout_seconds=60,
-        disturbance=Disturbance(),
-        wheel=build_worker(repository, folder, "1"),
-        image=folder / "image.json",
-        rootfs=folder / "rootfs.json",
-        venv=folder / "venv.json",
-        dataset=None,
-        variants=VARIANTS,
-    )
 
 
 def nothing_is_left() -> None:

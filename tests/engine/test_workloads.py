@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,14 @@ import pytest
 from tare.data import prepare
 from tare.page_cache import evict, resident_share
 from tare.runtimes.base import LABEL
-from tare.software.locks import StackLock
-from tare.software.venv import ensure_host_form
 from tare.worker.cpus import effective_cpus
 from tare.worker.request import PROTOCOL
 from tare.workloads import registry
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 GB = 10**9
+NAMELESS = 54_321  # a user that no machine has a name for
+NO_VARIABLES: Mapping[str, str] = {}
 HPCC_METRICS = {
     *("hpl_flops", "dgemm_flops", "stream_triad", "fft_flops", "random_access", "ptrans"),
 }
@@ -63,15 +63,47 @@ def only(found: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return event
 
 
-def start(python: str, folder: Path, request: dict[str, Any]) -> subprocess.Popen[bytes]:
+def start(
+    python: str, folder: Path, request: dict[str, Any], variables: Mapping[str, str] = NO_VARIABLES
+) -> subprocess.Popen[bytes]:
     (folder / "request.json").write_text(json.dumps(request))
-    environment = {"PYTHONPATH": str(SRC), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
-    return subprocess.Popen([python, "-m", "tare.worker", str(folder / "request.json")], env=environment)
+    own = {"PYTHONPATH": str(SRC), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    command = [python, "-m", "tare.worker", str(folder / "request.json")]
+    return subprocess.Popen(command, env={**own, **variables})
 
 
-def run(python: str, folder: Path, **changes: Any) -> list[dict[str, Any]]:
-    process = start(python, folder, body(str(folder), **changes))
+def run(
+    python: str, folder: Path, variables: Mapping[str, str] = NO_VARIABLES, **changes: Any
+) -> list[dict[str, Any]]:
+    process = start(python, folder, body(str(folder), **changes), variables)
     assert process.wait(timeout=300) in (0, 1)
+    return events(folder)
+
+
+def run_strictly(image: str, folder: Path, **changes: Any) -> list[dict[str, Any]]:
+    """Read-only root, no network, no capabilities, no new privileges, a user without a name."""
+    (folder / "request.json").write_text(json.dumps(body("/tare", **changes)))
+    folder.chmod(0o777)
+    # The machine's own programs, seen read-only in an image that has none of them.
+    own = ["/usr", "/etc/alternatives", "/etc/openmpi", "/etc/ld.so.cache", "/lib", "/lib64"]
+    volumes = [f"{path}:{path}:ro" for path in own if Path(path).exists()]
+    client = docker.from_env()
+    try:
+        client.containers.run(
+            image,
+            ["/usr/bin/python3", "-m", "tare.worker", "/tare/request.json"],
+            labels={LABEL: "test"},
+            user=f"{NAMELESS}:{NAMELESS}",
+            read_only=True,
+            network_mode="none",
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            environment={"PYTHONPATH": "/data", "PYTHONDONTWRITEBYTECODE": "1"},
+            volumes=[*volumes, f"{folder}:/tare", f"{SRC}:/data:ro"],
+            remove=True,
+        )
+    finally:
+        client.close()
     return events(folder)
 
 
@@ -100,40 +132,9 @@ def test_hpcc_as_installed(tmp_path: Path) -> None:
 @pytest.mark.engine
 @pytest.mark.needs("hpc_host")
 def test_hpcc_with_nothing_but_its_output_folder(tmp_path: Path, tiny_image: str) -> None:
-    """Read-only root, no network, no capabilities, no new privileges, a user without a name."""
-    uid = 54_321
-    (tmp_path / "request.json").write_text(json.dumps(body("/tare")))
-    tmp_path.chmod(0o777)
-    # The machine's own programs, seen read-only in an image that has none of them.
-    own = ["/usr", "/etc/alternatives", "/etc/openmpi", "/etc/ld.so.cache", "/lib", "/lib64"]
-    volumes = [f"{path}:{path}:ro" for path in own if Path(path).exists()]
-    client = docker.from_env()
-    try:
-        client.containers.run(
-            tiny_image,
-            ["/usr/bin/python3", "-m", "tare.worker", "/tare/request.json"],
-            labels={LABEL: "test"},
-            user=f"{uid}:{uid}",
-            read_only=True,
-            network_mode="none",
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            environment={"PYTHONPATH": "/data", "PYTHONDONTWRITEBYTECODE": "1"},
-            volumes=[*volumes, f"{tmp_path}:/tare", f"{SRC}:/data:ro"],
-            remove=True,
-        )
-    finally:
-        client.close()
-    found = events(tmp_path)
-    assert only(found, "fingerprint")["process"]["uid"] == uid
+    found = run_strictly(tiny_image, tmp_path)
+    assert only(found, "fingerprint")["process"]["uid"] == NAMELESS
     assert_hpcc(found)
-
-
-@pytest.fixture(scope="session")
-def torch_python(repository: Path, require: Callable[[str], None]) -> str:
-    """The interpreter of the torch stack's host form, made from its lock (kept in the cache)."""
-    require("host_python")
-    return ensure_host_form(StackLock(repository / "envs", "torch")).python
 
 
 @pytest.fixture(scope="session")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
-from test_workloads import SRC, body, events, only, run
+from test_workloads import only, run, run_strictly
 
-from tare.runtimes.base import LABEL
 from tare.worker.caches import last_level_bytes
 from tare.worker.cpus import effective_cpus
 from tare.workloads import hpcc_files, hpl
@@ -56,50 +51,20 @@ def test_hpl_as_installed(tmp_path: Path) -> None:
 @pytest.mark.needs("hpc_host")
 def test_hpl_with_nothing_but_its_output_folder(tmp_path: Path, tiny_image: str) -> None:
     """The limits of the ranks are set and lifted without any capability, by a user without a name."""
-    request = body("/tare", workload="hpl", factors=QUICK, memory_bytes=LARGE)
-    (tmp_path / "request.json").write_text(json.dumps(request))
-    tmp_path.chmod(0o777)
-    own = ["/usr", "/etc/alternatives", "/etc/openmpi", "/etc/ld.so.cache", "/lib", "/lib64"]
-    volumes = [f"{path}:{path}:ro" for path in own if Path(path).exists()]
-    client = docker.from_env()
-    try:
-        client.containers.run(
-            tiny_image,
-            ["/usr/bin/python3", "-m", "tare.worker", "/tare/request.json"],
-            labels={LABEL: "test"},
-            user="54321:54321",
-            read_only=True,
-            network_mode="none",
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            environment={"PYTHONPATH": "/data", "PYTHONDONTWRITEBYTECODE": "1"},
-            volumes=[*volumes, f"{tmp_path}:/tare", f"{SRC}:/data:ro"],
-            remove=True,
-        )
-    finally:
-        client.close()
-    assert_hpl(events(tmp_path), tmp_path)
+    found = run_strictly(tiny_image, tmp_path, workload="hpl", factors=QUICK, memory_bytes=LARGE)
+    assert_hpl(found, tmp_path)
 
 
 @pytest.mark.needs("hpc_host")
 @pytest.mark.parametrize("precision", ["double", "single"])
-def test_dgemm_as_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+def test_dgemm_as_installed(tmp_path: Path, precision: str) -> None:
     """OpenBLAS takes the number of its threads from the environment, which the measuring side sets."""
-    monkeypatch.setattr("test_workloads.start", start_with_threads)
-    found = run(sys.executable, tmp_path, workload="dgemm", factors={"n": 500, "precision": precision})
+    threads = {"OPENBLAS_NUM_THREADS": str(effective_cpus())}
+    factors = {"n": 500, "precision": precision}
+    found = run(sys.executable, tmp_path, threads, workload="dgemm", factors=factors)
     assert len(values(found, "gemm_flops")) == 8
     assert only(found, "check")["facts"]["work"]["threads"] == effective_cpus()
     assert any("openblas" in path for path in only(found, "fingerprint")["libraries"])
-
-
-def start_with_threads(python: str, folder: Path, request: dict[str, Any]) -> subprocess.Popen[bytes]:
-    (folder / "request.json").write_text(json.dumps(request))
-    environment = {
-        "PYTHONPATH": str(SRC),
-        "OPENBLAS_NUM_THREADS": str(request["threads"]),
-        "PATH": os.defpath,
-    }
-    return subprocess.Popen([python, "-m", "tare.worker", str(folder / "request.json")], env=environment)
 
 
 def test_stream_by_the_worker(tmp_path: Path, native_program: Callable[[str], Path]) -> None:
