@@ -7,54 +7,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tare
-from tare.paths import cache_dir
-from tare.worker.request import Request
+from adapter_requests import adapter_request
 from tare.workloads import fio, io_ping, io_write, tool, written_file
 from tare.workloads.io_ping import Pattern
 
-SRC = Path(tare.__file__).parents[1]
 pytestmark = [pytest.mark.needs("hpc_host")]
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder on a disk: pytest's own may be memory."""
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="test-proofs-", dir=cache_dir()))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def run(adapter: Any, workload: str, disk: Path, **factors: Any) -> list[str]:
     """Run the workload here; return the reasons of its check."""
-    declared = next(one for one in adapter.WORKLOADS if one.name == workload)
-    levels = {name: factor.default for name, factor in declared.factors.items()}
-    request = Request(
-        run_id="r",
-        family=adapter.__name__.rpartition(".")[2],
-        workload=workload,
-        factors=levels | factors,
-        seed=3,
-        threads=1,
-        memory_bytes=10**9,
-        data=None,
-        output=str(disk),
-        files=str(disk),
-        peer=None,
-        handshake=False,
-    )
-    task = adapter.set_up(request)
+    task = adapter.set_up(adapter_request(workload, disk, factors, seed=3))
     for _ in task.steps(0):
         pass
     reasons: list[str] = task.check().reasons
@@ -132,7 +101,7 @@ mount -t overlay overlay -o lowerdir={disk}/lower,upperdir={disk}/upper,workdir=
 exec {sys.executable} -c '
 import json
 from pathlib import Path
-from tests_of_here import run
+from test_file_proofs import run
 from tare import backing
 from tare.worker.process_facts import process
 from tare.workloads import io_ping
@@ -140,19 +109,14 @@ folder = Path("{disk}/top")
 print(json.dumps([run(io_ping, "io-direct-random", folder), backing.backing(process("/", None, str(folder)))]))
 '
 """
-    helper = disk.parent / f"{disk.name}-path"
-    helper.mkdir()
-    try:
-        shutil.copy(__file__, helper / "tests_of_here.py")
-        told = subprocess.run(
-            ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{SRC}:{helper}"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    finally:
-        shutil.rmtree(helper)
+    told = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
     reasons, under = json.loads(told)
     assert any("bytes were read on a device" in reason for reason in reasons)
     assert under["type"] == "tmpfs"

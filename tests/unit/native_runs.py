@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from adapter_requests import adapter_request
 from tare.worker.request import Request
 from tare.workloads.declaration import Level
 
@@ -21,16 +22,11 @@ END
 GB = 10**9
 
 
-def request(
-    folder: Path, family: str, workload: str, factors: Mapping[str, Level], memory: int = 8 * GB
-) -> Request:
+def request(folder: Path, workload: str, factors: Mapping[str, Level], memory: int = 8 * GB) -> Request:
     """Return the request of a run in ``folder``, whose test files belong to ``folder``/files."""
     (folder / "files").mkdir(exist_ok=True)
-    return Request(
-        *("run", family, workload, factors, 7, 2, memory, None, str(folder), str(folder / "files")),
-        None,
-        False,
-    )
+    given = {"files": str(folder / "files"), "memory_bytes": memory}
+    return adapter_request(workload, folder, factors, seed=7, threads=2, **given)
 
 
 def put_result(folder: Path, program: str, result: Mapping[str, Any]) -> None:

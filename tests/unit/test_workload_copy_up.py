@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.worker import page_cache
 from tare.worker.request import Request
 from tare.workloads import copy_up, written_file
@@ -26,20 +27,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def request(output: str, files: Path) -> Request:
-    return Request(
-        run_id="r",
-        family="copy_up",
-        workload="copy-up",
-        factors={"location": "layer"},
-        seed=5,
-        threads=1,
-        memory_bytes=10**9,
-        data=None,
-        output=output,
-        files=str(files),
-        peer=None,
-        handshake=False,
-    )
+    return adapter_request("copy-up", output, files=str(files))
 
 
 def ticking() -> Callable[[], int]:

@@ -103,9 +103,7 @@ def test_order_of_the_matrices() -> None:
 
 
 def finished(tmp_path: Path, **factors: int | str) -> dgemm.Dgemm:
-    made = dgemm.set_up(
-        native_runs.request(tmp_path, "dgemm", "dgemm", {"n": 64, "precision": "double", **factors})
-    )
+    made = dgemm.set_up(native_runs.request(tmp_path, "dgemm", {"n": 64, "precision": "double", **factors}))
     assert list(made.steps(0)) == [None] * dgemm.REPETITIONS
     return made
 

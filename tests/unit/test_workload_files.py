@@ -40,7 +40,7 @@ def result(device: float | None = 0.0, **changed: list[float]) -> dict[str, Any]
 def finished(folder: Path, found: dict[str, Any]) -> files.Files:
     """A finished run of the adapter."""
     native_runs.put_result(folder, "small_files", found)
-    made = files.set_up(native_runs.request(folder, "files", "files-small", FACTORS))
+    made = files.set_up(native_runs.request(folder, "files-small", FACTORS))
     assert (made.epochs, made.timed, list(made.steps(0))) == (1, False, [None])
     return made
 
@@ -146,7 +146,7 @@ def test_program_handles_every_file_and_leaves_none(program: Path, tmp_path: Pat
 
 def test_adapter_with_the_real_program(program: Path, tmp_path: Path) -> None:
     native_runs.put_program(tmp_path, program)
-    made = files.set_up(native_runs.request(tmp_path, "files", "files-small", FACTORS))
+    made = files.set_up(native_runs.request(tmp_path, "files-small", FACTORS))
     assert list(made.steps(0)) == [None]
     assert made.check().reasons == []
     assert len(made.samples()) == 4 * TIMES

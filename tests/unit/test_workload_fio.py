@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.worker import page_cache
-from tare.worker.request import Request
 from tare.workloads import file_evidence, fio, tool, written_file
 from tare.workloads.fio import Fio
 
@@ -56,22 +56,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def ran(world: World, tmp_path: Path) -> Make:  # noqa: ARG001 - what it runs in
     def make(name: str = "fio-randread", **factors: Any) -> Fio:
-        (tmp_path / "files").mkdir()
-        request = Request(
-            run_id="r",
-            family="fio",
-            workload=name,
-            factors={"location": "bind", "depth": 8, "seconds": 2} | factors,
-            seed=5,
-            threads=1,
-            memory_bytes=10**9,
-            data=None,
-            output=str(tmp_path),
-            files=str(tmp_path / "files"),
-            peer=None,
-            handshake=False,
-        )
-        task = fio.set_up(request)
+        files = tmp_path / "files"
+        files.mkdir()
+        levels = {"location": "bind", "depth": 8, "seconds": 2} | factors
+        task = fio.set_up(adapter_request(name, tmp_path, levels, files=str(files)))
         for _ in task.steps(0):
             pass
         return task

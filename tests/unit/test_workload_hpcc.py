@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.worker.request import Request
 from tare.workloads import hpc_software, hpcc, hpcc_files, hpcc_run, mpi
 from tare.workloads.hpcc_files import Problem, SizeError
@@ -132,7 +133,7 @@ def test_failed_copies_between_ranks_are_found() -> None:
 
 
 def request_of(factors: dict[str, Any], output: str) -> Request:
-    return Request("r", "hpcc", "hpcc", factors, 1, 2, 24 * GB, None, output, output, None, False)
+    return adapter_request("hpcc", output, factors, threads=2, memory_bytes=24 * GB)
 
 
 @pytest.mark.parametrize(

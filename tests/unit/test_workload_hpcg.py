@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.parity_fields import REQUIRED, flatten, rule_of
 from tare.worker.request import Request
 from tare.workloads import hpcg
@@ -40,10 +41,7 @@ def reasons(**changed: Any) -> list[str]:
 
 
 def request(folder: Path, **changed: Any) -> Request:
-    values: dict[str, Any] = dict.fromkeys(Request._fields)
-    values.update(workload="hpcg", factors={"n": "quick"}, seed=1, threads=1, memory_bytes=16 * GB)
-    values.update(output=str(folder), **changed)
-    return Request(**values)
+    return adapter_request("hpcg", folder, **{"memory_bytes": 16 * GB, **changed})
 
 
 @pytest.fixture

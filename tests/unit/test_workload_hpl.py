@@ -142,7 +142,7 @@ def task(folder: Path, monkeypatch: pytest.MonkeyPatch, level: str | int, **mpir
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr("tare.workloads.hpcc_run.effective_cpus", lambda: 2)
-    return hpl.set_up(native_runs.request(run, "hpl", "hpl", {"n": level}))
+    return hpl.set_up(native_runs.request(run, "hpl", {"n": level}))
 
 
 def test_a_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.worker import page_cache
-from tare.worker.request import Request
 from tare.workloads import file_evidence, io_ping, tool, written_file
 from tare.workloads.io_ping import IoPing
 
@@ -22,10 +22,6 @@ REQUESTS = 301 + 101
 LATENCIES = json.dumps(
     [{"io": {"time": ns, "ignored": number == 0}} for number, ns in enumerate([9, *range(100, 120)])]
 )
-FACTORS: dict[str, dict[str, Any]] = {
-    name: {factor: spec.default for factor, spec in workload.factors.items()}
-    for name, workload in ((workload.name, workload) for workload in io_ping.WORKLOADS)
-}
 
 
 class World:
@@ -66,22 +62,7 @@ def ran(world: World, tmp_path: Path) -> Make:  # noqa: ARG001 - what it runs in
     def make(name: str, **factors: Any) -> IoPing:
         files = tmp_path / "files"
         files.mkdir()
-        levels = FACTORS[name] | factors
-        request = Request(
-            run_id="r",
-            family="io_ping",
-            workload=name,
-            factors=levels,
-            seed=5,
-            threads=1,
-            memory_bytes=10**9,
-            data=None,
-            output=str(tmp_path),
-            files=str(files),
-            peer=None,
-            handshake=False,
-        )
-        task = io_ping.set_up(request)
+        task = io_ping.set_up(adapter_request(name, tmp_path, factors, files=str(files)))
         for _ in task.steps(0):
             pass
         return task

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request
 from tare.worker.request import Request
 from tare.workloads import file_evidence, io_write, written_file
 from tare.workloads.io_write import IoWrite
@@ -18,21 +19,8 @@ from tare.workloads.written_file import MIB, WrittenFileError
 TOTAL = 32 * MIB
 
 
-def request(folder: Path, size: int = 1) -> Request:
-    return Request(
-        run_id="r",
-        family="io_write",
-        workload="io-write",
-        factors={"location": "bind", "size": size},
-        seed=5,
-        threads=1,
-        memory_bytes=10**9,
-        data=None,
-        output=str(folder),
-        files=str(folder),
-        peer=None,
-        handshake=False,
-    )
+def request(folder: Path) -> Request:
+    return adapter_request("io-write", folder, {"location": "bind", "size": 1})
 
 
 @pytest.fixture(autouse=True)

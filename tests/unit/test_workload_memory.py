@@ -47,7 +47,7 @@ def task(
     monkeypatch.setattr(memory, "huge_pages", lambda: {"enabled": enabled})
     monkeypatch.setattr(memory, "huge_page_bytes", lambda _: HUGE)
     native_runs.put_result(folder, "memory", found)
-    made = memory.set_up(native_runs.request(folder, "memory", "memory", {"bytes": SIZE}))
+    made = memory.set_up(native_runs.request(folder, "memory", {"bytes": SIZE}))
     assert (made.epochs, made.timed, list(made.steps(0))) == (1, False, [None])
     return made
 

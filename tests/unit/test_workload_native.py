@@ -15,7 +15,7 @@ from tare.workloads.native import NativeError
 
 @pytest.fixture
 def request_(tmp_path: Path) -> Request:
-    return native_runs.request(tmp_path, "stream", "stream", {"bytes": "quick"})
+    return native_runs.request(tmp_path, "stream", {"bytes": "quick"})
 
 
 def script(folder: Path, body: str) -> None:

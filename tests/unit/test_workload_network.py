@@ -17,8 +17,8 @@ import pytest
 from native_runs import put_program, put_result
 from native_runs import said as said_by
 
+from adapter_requests import adapter_request
 from tare import parity_fields
-from tare.config import WORKLOADS
 from tare.worker.request import Request
 from tare.workloads import iperf3, iperf3_output, native, net_address, net_peer, network, pingpong
 
@@ -29,21 +29,7 @@ CLIENT = {"role": "client", "bind": "loopback", "address": "127.0.0.1", "port": 
 
 def request(folder: Path, workload: str, peer: dict[str, Any] | None, **factors: Any) -> Request:
     (folder / "files").mkdir(exist_ok=True)
-    defaults = {name: factor.default for name, factor in WORKLOADS[workload].factors.items()}
-    return Request(
-        run_id="r",
-        family="network",
-        workload=workload,
-        factors={**defaults, **factors},
-        seed=1,
-        threads=2,
-        memory_bytes=2**30,
-        data=None,
-        output=str(folder),
-        files=str(folder / "files"),
-        peer=peer,
-        handshake=False,
-    )
+    return adapter_request(workload, folder, factors, files=str(folder / "files"), threads=2, peer=peer)
 
 
 def test_both_workloads_have_a_peer_and_no_name_is_their_own() -> None:

@@ -47,7 +47,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, 
 
     def finish(found: dict[str, Any]) -> stream.Stream:
         native_runs.put_result(tmp_path, "stream", found)
-        made = stream.set_up(native_runs.request(tmp_path, "stream", "stream", {"bytes": "quick"}))
+        made = stream.set_up(native_runs.request(tmp_path, "stream", {"bytes": "quick"}))
         assert (made.epochs, made.timed, list(made.steps(0))) == (1, False, [None])
         return made
 

@@ -96,7 +96,7 @@ def test_cores_by_the_kernels_lists(tmp_path: Path) -> None:
 
 def test_adapter_gives_a_sample_for_each_batch(tmp_path: Path) -> None:
     native_runs.put_result(tmp_path, "syscall", result(pipe_two_cpus=None) | {"cpus": [5]})
-    task = syscall.set_up(native_runs.request(tmp_path, "syscall", "syscall", {"batches": 2}))
+    task = syscall.set_up(native_runs.request(tmp_path, "syscall", {"batches": 2}))
     assert (task.epochs, task.timed) == (1, False)
     assert list(task.steps(0)) == [None]
     assert (tmp_path / "arguments").read_text() == "--batches 2\n"
@@ -117,7 +117,7 @@ def test_adapter_gives_a_sample_for_each_batch(tmp_path: Path) -> None:
 def test_a_program_that_fails_fails_the_run(tmp_path: Path) -> None:
     (tmp_path / "syscall").write_text("#!/bin/sh\necho no device >&2\nexit 1\n")
     (tmp_path / "syscall").chmod(0o755)
-    task = syscall.set_up(native_runs.request(tmp_path, "syscall", "syscall", {"batches": 2}))
+    task = syscall.set_up(native_runs.request(tmp_path, "syscall", {"batches": 2}))
     with pytest.raises(NativeError, match="syscall ended with status 1: no device"):
         list(task.steps(0))
 
