@@ -49,22 +49,7 @@ rule plot_overhead:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/forest",
-                "figures/overhead",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/forest", "figures/overhead"),
     output:
         svg=report(
             "results/{study}/figures/overhead.svg",
@@ -93,21 +78,7 @@ rule plot_blocks:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/blocks",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/blocks"),
     output:
         svg=report(
             "results/{study}/figures/blocks.svg",
@@ -133,21 +104,7 @@ rule plot_epochs:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/epochs",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/epochs"),
     output:
         svg=report(
             "results/{study}/figures/epochs.svg",
@@ -173,21 +130,7 @@ rule plot_startup:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/compact",
-                "figures/rule",
-                "figures/startup",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/startup"),
     output:
         svg=report(
             "results/{study}/figures/startup.svg",
@@ -216,22 +159,7 @@ rule plot_breakdown:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/breakdown",
-                "figures/epochs",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/breakdown", "figures/epochs"),
     output:
         svg=report(
             "results/{study}/figures/breakdown.svg",
@@ -257,23 +185,7 @@ rule plot_ladder:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/ladder",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "statistics",
-                "study_data",
-                "units",
-                "verdict",
-                "waterfall",
-            ],
-        ),
+        code=get_modules("figures/ladder", "waterfall"),
     output:
         svg=report(
             "results/{study}/figures/ladder.svg",
@@ -302,22 +214,7 @@ rule plot_options:
         runs="results/{study}/tables/runs.parquet",
         samples="results/{study}/tables/samples.parquet",
         comparisons="results/{study}/tables/comparisons.parquet",
-        code=expand(
-            "src/tare/analysis/{module}.py",
-            module=[
-                "figures/forest",
-                "figures/options",
-                "figures/compact",
-                "figures/rule",
-                "figures/style",
-                "contrasts",
-                "equality",
-                "pairing",
-                "study_data",
-                "units",
-                "verdict",
-            ],
-        ),
+        code=get_modules("figures/forest", "figures/options"),
     output:
         svg=report(
             "results/{study}/figures/options.svg",

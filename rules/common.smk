@@ -97,6 +97,23 @@ def get_figures():
     )
 
 
+def get_modules(*own):
+    """The modules of the analysis a figure or the report is made by: those that all of them share, and its own."""
+    shared = [
+        "figures/compact",
+        "figures/rule",
+        "figures/style",
+        "contrasts",
+        "equality",
+        "pairing",
+        "statistics",
+        "study_data",
+        "units",
+        "verdict",
+    ]
+    return expand("src/tare/analysis/{module}.py", module=[*shared, *own])
+
+
 def get_software(wildcards):
     """The status files of what the runtimes of a cell stand on, its native program among them."""
     cell = CELLS[wildcards.cell]
