@@ -67,7 +67,14 @@ def _worst(found: Sequence[Equality]) -> Equality:
 
 
 def _pair(one: BlockRatio, reference: str, treatment: str) -> Equality:
-    sides = [fingerprint(run["fingerprint"]) if run else None for run in one.runs]
+    left, right = (run["fingerprint"] if run else None for run in one.runs)
+    return _runs(left, right, reference, treatment)
+
+
+@lru_cache(maxsize=4096)
+def _runs(left: str | None, right: str | None, reference: str, treatment: str) -> Equality:
+    """Return the parity of two runs by their fingerprints' texts: every metric of a cell asks of the same ones."""
+    sides = fingerprint(left), fingerprint(right)
     if sides[0] is None or sides[1] is None:
         return Equality("unknown", (NO_FINGERPRINT,), {NO_FINGERPRINT: "not recorded or not readable"})
     return _plain(parity.compare(sides[0], sides[1], reference, treatment))
