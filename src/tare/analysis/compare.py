@@ -22,10 +22,7 @@ class Comparison:
     """One row of the table with what it rests on; ``estimate`` is None below two usable blocks."""
 
     evidence: Evidence
-    equality: equality.Equality
-    control: Evidence | None
     estimate: Estimate | None
-    noise: Estimate | None
     row: dict[str, Any]
 
 
@@ -36,8 +33,10 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
     tested once, and both rows show the same.
     """
     evidence = gather(study, runs, samples)
-    controls = {
-        (one.machine_id, one.cell.id, one.metric): one for one in evidence if one.treatment == CONTROL
+    noise = {
+        (one.machine_id, one.cell.id, one.metric): _estimate(one, study.margin)
+        for one in evidence
+        if one.treatment == CONTROL
     }
     pairs = [one for one in evidence if one.treatment != CONTROL]
     estimates = [_estimate(one, study.margin) for one in pairs]
@@ -52,12 +51,11 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
     p_difference = _corrected({key: one.p_difference for key, one in tested.items()})
     result = []
     for one, found, same in zip(pairs, estimates, equalities, strict=True):
-        control = controls.get((one.machine_id, one.cell.id, one.metric))
-        noise = _estimate(control, study.margin) if control else None
         key = hypothesis(one)
         p_values = p_equivalence.get(key), p_difference.get(key)
-        row = _row(one, study, same) | _numbers(found, study.margin, *p_values, same.status) | _noise(noise)
-        result.append(Comparison(one, same, control, found, noise, row))
+        row = _row(one, study, same) | _numbers(found, study.margin, *p_values, same.status)
+        row |= _noise(noise.get((one.machine_id, one.cell.id, one.metric)))
+        result.append(Comparison(one, found, row))
     return result
 
 
