@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ from tare.workloads.declaration import Metric
 
 RUNTIME, LADDER, STAR, OPTION, INTERACTION = "runtime", "ladder", "star", "option", "interaction"
 Attempts = Sequence[tuple[Attempt, bool]]
+#: machine_id, id of the cell
+Place = tuple[str, str]
 
 
 def gather(study: Study, runs: pa.Table, samples: pa.Table) -> list[Evidence]:
@@ -33,35 +35,45 @@ def gather(study: Study, runs: pa.Table, samples: pa.Table) -> list[Evidence]:
     The order is that of the study; machines never mix; a cell without any run on a machine has no evidence there.
     A metric that a side by its nature never has makes no comparison (``Metric.optional``).
     """
-    values = summaries(samples)
-    by_cell: dict[tuple[str, str], list[tuple[Attempt, bool]]] = defaultdict(list)
-    for attempt, counts in attempts(runs.to_pylist()):
-        by_cell[(attempt.machine_id, attempt.cell)].append((attempt, counts))
+    return evidence(study, by_place(attempts(runs.to_pylist())), summaries(samples))
+
+
+def by_place(found: Attempts) -> dict[Place, Attempts]:
+    """Return the attempts (see ``attempts``) of every machine and cell, in their order."""
+    places: dict[Place, list[tuple[Attempt, bool]]] = defaultdict(list)
+    for attempt, counts in found:
+        places[(attempt.machine_id, attempt.cell)].append((attempt, counts))
+    return dict(places)
+
+
+def evidence(study: Study, places: Mapping[Place, Attempts], values: Values) -> list[Evidence]:
+    """Return the same as ``gather`` from attempts and summaries that are there already."""
     return [
         one
-        for machine in sorted({machine for machine, _ in by_cell})
+        for machine in sorted({machine for machine, _ in places})
         for cell in study.expand()
-        if (machine, cell.id) in by_cell
+        if (machine, cell.id) in places
         for metric in cell.spec.metrics
-        for one in _of_metric(study, machine, cell, metric, by_cell[(machine, cell.id)], values)
+        for one in _of_metric(study, machine, cell, metric, places[(machine, cell.id)], values)
     ]
 
 
 def _of_metric(
     study: Study, machine: str, cell: Cell, metric: Metric, of_cell: Attempts, values: Values
 ) -> list[Evidence]:
-    found = [
-        pair_evidence(study, machine, cell, metric, one, of_cell, values)
-        for one in (*study.contrasts(cell), Contrast(CONTROL, None, CONTROL, cell.control))
-        if not _lacking({one.treatment, one.reference}, metric, of_cell, values)
-    ]
-    total = isolation_total(study, cell)
-    if total and not _lacking({total.treatment, total.reference}, metric, of_cell, values):
-        star = [one for one in found if one.contrast == STAR]
-        if len(star) == sum(one.kind == STAR for one in study.contrasts(cell)):
-            whole = pair_evidence(study, machine, cell, metric, total, of_cell, values)
-            found.insert(-1 if found[-1].contrast == CONTROL else len(found), interaction(whole, star))
-    return found
+    def measured(asked: Iterable[Contrast]) -> list[Evidence]:
+        return [
+            pair_evidence(study, machine, cell, metric, one, of_cell, values)
+            for one in asked
+            if not _lacking({one.treatment, one.reference}, metric, of_cell, values)
+        ]
+
+    contrasts, total = study.contrasts(cell), isolation_total(study, cell)
+    pairs = measured(contrasts)
+    star = [one for one in pairs if one.contrast == STAR]
+    whole = len(star) == sum(one.kind == STAR for one in contrasts)
+    sums = [interaction(one, star) for one in measured([total] if total and whole else [])]
+    return [*pairs, *sums, *measured([Contrast(CONTROL, None, CONTROL, cell.control)])]
 
 
 def pair_evidence(
@@ -145,23 +157,16 @@ def _left_over(total: BlockRatio, effects: Sequence[BlockRatio]) -> BlockRatio:
     logs = [one.log_ratio for one in effects if one.log_ratio is not None]
     whole = total.log_ratio
     known = whole is not None and len(logs) == len(effects)
-    reasons = dict.fromkeys(one.reason for one in (total, *effects) if one.reason)
+    # each side's reason once, though docker stands in every part
+    reasons = dict.fromkeys(
+        reason for one in (total, *effects) if one.reason for reason in one.reason.split("; ")
+    )
     return BlockRatio(
         total.block,
         total.attempt,
         total.counts,
         total.disturbed,
         whole - math.fsum(logs) if known and whole is not None else None,
-        None if known else "; ".join(_once(reasons)) or "no reason recorded",
+        None if known else "; ".join(reasons) or "no reason recorded",
         total.runs,
     )
-
-
-def _once(reasons: dict[str, None]) -> Iterator[str]:
-    """Yield each side's reason once, though docker stands in every part."""
-    seen: set[str] = set()
-    for reason in reasons:
-        for one in reason.split("; "):
-            if one not in seen:
-                seen.add(one)
-                yield one

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tare import records
 from tare.analysis import equality, verdict
-from tare.analysis.contrasts import RUNTIME, gather
+from tare.analysis.contrasts import RUNTIME, Attempts, Place, by_place, evidence
 from tare.analysis.pairing import CONTROL, Attempt, Evidence, Row, Values, attempts, summaries
 from tare.config import Cell, Study
 from tare.workloads.declaration import LAYERS
@@ -58,7 +58,7 @@ class StudyData:
     @cached_property
     def evidence(self) -> list[Evidence]:
         """What every comparison and every control rests on."""
-        return gather(self.study, self.runs_table, self.samples)
+        return evidence(self.study, self.by_place, self.values)
 
     @cached_property
     def judged(self) -> dict[tuple[str, ...], tuple[Evidence, equality.Equality]]:
@@ -69,6 +69,11 @@ class StudyData:
     def attempts(self) -> list[tuple[Attempt, bool]]:
         """Every attempt with whether it counts."""
         return attempts(self.runs)
+
+    @cached_property
+    def by_place(self) -> dict[Place, Attempts]:
+        """The same for each (machine_id, id of the cell) that has runs."""
+        return by_place(self.attempts)
 
     @cached_property
     def values(self) -> Values:
@@ -150,16 +155,13 @@ class StudyData:
 
     def counted(self, machine_id: str, cell: str) -> list[Attempt]:
         """Return the attempts of a cell that count, by block."""
-        return [
-            one
-            for one, counts in self.attempts
-            if counts and (one.machine_id, one.cell) == (machine_id, cell)
-        ]
+        return [one for one, counts in self.by_place.get((machine_id, cell), ()) if counts]
 
     def places(self) -> list[tuple[str, Cell]]:
         """Return the (machine_id, cell) that have runs, machines first, cells in the order of the study."""
-        there = {(str(run["machine_id"]), run["cell"]) for run in self.runs}
-        return [(m, cell) for m in self.machines for cell in self.study.expand() if (m, cell.id) in there]
+        return [
+            (m, cell) for m in self.machines for cell in self.cells.values() if (m, cell.id) in self.by_place
+        ]
 
     def place_name(self, machine_id: str, cell: Cell) -> str:
         """Return the cell's id, with the machine where the study has several."""

@@ -108,9 +108,10 @@ def _total(data: StudyData, machine: str, cell: Cell, row: Row, first: str, last
     It is taken block by block like every pair, so it need not be the product of the steps when blocks are missing.
     """
     metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (row["phase"], row["metric"]))
-    of_cell = [one for one in data.attempts if (one[0].machine_id, one[0].cell) == (machine, cell.id)]
     pair = Contrast(LADDER, "total", last, first)
-    evidence = pair_evidence(data.study, machine, cell, metric, pair, of_cell, data.values)
+    evidence = pair_evidence(
+        data.study, machine, cell, metric, pair, data.by_place[(machine, cell.id)], data.values
+    )
     if equality.judge(evidence).status not in ("same", "userland"):
         return None
     found: Estimate = estimate(evidence.log_ratios, data.study.margin)
