@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fifos import heard
 from tare import processes, runtimes
 from tare.runtimes import run_cgroups
 from tare.runtimes.base import CREATED, STARTED, LaunchError, Outcome, RunRequest, Stack
@@ -212,7 +213,7 @@ def test_nothing_is_mounted_for_the_machine_and_nothing_is_left(
     spec = runtime.specify(request)
     running = runtime.start(spec)
     try:
-        assert (request.output / "up").read_text() == "up\n"
+        assert heard(request.output / "up") == "up\n"
         assert Path("/proc/self/mountinfo").read_text() == before
         assert bundle_of(spec).is_dir()
         running.kill()
@@ -239,7 +240,7 @@ def test_crun_killed_from_outside_leaves_nothing(stack: Stack, make_request: Mak
     runtime = runtimes.get("crun")
     running = runtime.start(runtime.specify(request))
     try:
-        assert (request.output / "up").read_text() == "up\n"
+        assert heard(request.output / "up") == "up\n"
         family = list(processes.find(lambda marks: marks["TARE_RUN_ID"] == request.run_id))
         crun = [pid for pid in family if Path(f"/proc/{pid}/comm").read_text() == "crun\n"]
         assert len(crun) == 1

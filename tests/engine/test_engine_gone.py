@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from fifos import heard
 from tare import runtimes
 from tare.runtimes import engine
 from tare.runtimes.base import LABEL_RUN, LaunchError, RunRequest, Stack
@@ -98,7 +99,7 @@ def test_engine_that_goes_away_fails_the_run_clearly(
     runtime = runtimes.get("docker")
     running = runtime.start(runtime.specify(request))
     try:
-        assert (request.output / "up").read_text() == "up\n"
+        assert heard(request.output / "up") == "up\n"
         relay.cut()
         outcome = running.wait(30)
         assert outcome is not None

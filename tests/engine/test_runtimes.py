@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fifos import heard
 from tare import processes, runtimes
 from tare.runtimes import base, engine, mounts
 from tare.runtimes.base import LaunchError, Outcome, RunRequest, Stack
@@ -201,7 +202,7 @@ def test_nothing_is_ever_mounted_for_the_machine(name: str, stack: Stack, make_r
     runtime = runtimes.get(name)
     running = runtime.start(runtime.specify(request))
     try:
-        assert (request.output / "up").read_text() == "up\n"
+        assert heard(request.output / "up") == "up\n"
         assert Path("/proc/self/mountinfo").read_text() == before
         (request.output / "hold").write_text("")
         outcome = running.wait(30)
@@ -226,7 +227,7 @@ def test_deleting_a_root_filesystem_in_use_leaves_the_machines_dev(
     running = runtime.start(runtime.specify(request))
     devices = sorted(Path("/dev").iterdir())
     try:
-        assert (request.output / "up").read_text() == "up\n"
+        assert heard(request.output / "up") == "up\n"
         (worker, *_) = processes.find(lambda marks: marks["TARE_RUN_ID"] == request.run_id)
         assert not mounts.mount_points_below(str(tmp_path))  # else what follows would be the accident itself
         # While its mounts still exist, which is worse than after its end …

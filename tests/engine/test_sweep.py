@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tare
+from fifos import heard
 from tare import processes, runtimes
 from tare.identity import is_dead, owner_id
 from tare.runtimes import engine, run_cgroups
@@ -119,7 +120,7 @@ def test_nothing_is_left_after_the_next_sweep(
             assert parent.stdout is not None
             owner = parent.stdout.readline().strip()
             assert owner, "the measuring process did not start its run"
-            assert (output / "up").read_text() == "up\n"
+            assert heard(output / "up") == "up\n"
             assert swept(run_id) == []  # of a living owner
             assert left_over(run_id, docker)
             parent.send_signal(number)

@@ -16,6 +16,7 @@ from typing import Any
 import docker
 import pytest
 
+from fifos import heard
 from tare.data import prepare
 from tare.page_cache import evict, resident_share
 from tare.runtimes.base import LABEL
@@ -340,8 +341,7 @@ def test_data_are_untouched_until_go_and_then_read_from_the_device(
         handshake=True,
     )
     process = start(torch_python, tmp_path, request)
-    with (tmp_path / "ready").open() as ready:
-        assert ready.read() == "ready\n"
+    assert heard(tmp_path / "ready", process) == "ready\n"
     assert resident_share(files) == 0.0
     with (tmp_path / "go").open("w") as go:
         go.write("go\n")

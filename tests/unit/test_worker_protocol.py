@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fifos import heard
 from tare.worker import process_facts
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -140,26 +140,11 @@ def test_a_variable_that_the_process_sets_itself_is_not_its_environment(
     assert recorded["PATH"]
 
 
-def heard(process: subprocess.Popen[str], fifo: Path) -> str:
-    """Return what a worker writes into a FIFO; opened so that a worker that dies first is a failure, not a hang."""
-    descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        ended = os.pidfd_open(process.pid)
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.register(ended, select.POLLIN)
-        assert descriptor in dict(poll.poll(60_000)), "the worker ended before it was ready"
-        return os.read(descriptor, 100).decode()
-    finally:
-        os.close(ended)
-        os.close(descriptor)
-
-
 def test_handshake_waits_for_go(command: list[str], tmp_path: Path) -> None:
     for name in ("ready", "go"):
         os.mkfifo(tmp_path / name)
     process = start(command, tmp_path, body(tmp_path, handshake=True))
-    assert heard(process, tmp_path / "ready") == "ready\n"
+    assert heard(tmp_path / "ready", process) == "ready\n"
     assert process.poll() is None
     with (tmp_path / "go").open("w") as go:
         go.write("go\n")
@@ -174,7 +159,7 @@ def test_handshake_given_up_is_an_error(command: list[str], tmp_path: Path) -> N
     for name in ("ready", "go"):
         os.mkfifo(tmp_path / name)
     process = start(command, tmp_path, body(tmp_path, handshake=True))
-    heard(process, tmp_path / "ready")
+    heard(tmp_path / "ready", process)
     with (tmp_path / "go").open("w"):
         pass
     status, events, _ = finish(process, tmp_path)
