@@ -55,7 +55,7 @@ def source(repository: Path, module: str, page: str, tmp_path_factory: pytest.Te
 def python(source: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
 
 

@@ -35,7 +35,7 @@ def probe(
     def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         given = {"stdout": subprocess.PIPE, **options}
         return subprocess.run(
-            [str(program), *arguments], stderr=subprocess.PIPE, text=True, check=False, **given
+            [str(program), *arguments], stderr=subprocess.PIPE, text=True, check=False, timeout=60, **given
         )
 
     return run

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import native_runs
 import pytest
 
 from tare.workloads import hpcg
@@ -16,23 +16,23 @@ LEVELS = ("base", "v3", "v4")
 
 
 @pytest.fixture(scope="session")
-def start(native_program: Callable[[str], Path]) -> Callable[..., subprocess.CompletedProcess[str]]:
+def start(native_program: Callable[[str], Path]) -> Callable[..., tuple[int, str, str]]:
     program = native_program("hpcg")
 
-    def run(nx: int, ny: int, nz: int, **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(nx: int, ny: int, nz: int, **options: Any) -> tuple[int, str, str]:
         arguments = {"nx": nx, "ny": ny, "nz": nz, "triad-bytes": 1 << 20, **options}
         words = [word for name, value in arguments.items() for word in ("--" + name, str(value))]
-        return subprocess.run([str(program), *words], text=True, capture_output=True, check=False)
+        return native_runs.said(program, *words)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def solve(start: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., dict[str, Any]]:
+def solve(start: Callable[..., tuple[int, str, str]]) -> Callable[..., dict[str, Any]]:
     def run(nx: int, ny: int, nz: int, **options: Any) -> dict[str, Any]:
-        done = start(nx, ny, nz, **options)
-        assert (done.returncode, done.stderr) == (0, "")
-        found: dict[str, Any] = json.loads(done.stdout)
+        status, out, err = start(nx, ny, nz, **options)
+        assert (status, err) == (0, "")
+        found: dict[str, Any] = json.loads(out)
         return found
 
     return run
@@ -119,8 +119,8 @@ def test_memory_is_what_the_adapter_expects(solve: Callable[..., dict[str, Any]]
     ],
 )
 def test_refusals(
-    start: Callable[..., subprocess.CompletedProcess[str]], options: dict[str, Any], status: int, says: str
+    start: Callable[..., tuple[int, str, str]], options: dict[str, Any], status: int, says: str
 ) -> None:
-    done = start(**{"nx": 16, "ny": 16, "nz": 16, **options})
-    assert (done.returncode, done.stdout) == (status, "")
-    assert says in done.stderr
+    found, out, err = start(**{"nx": 16, "ny": 16, "nz": 16, **options})
+    assert (found, out) == (status, "")
+    assert says in err

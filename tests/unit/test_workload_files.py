@@ -167,9 +167,7 @@ def test_another_content_ends_the_program(program: Path, tmp_path: Path) -> None
             with contextlib.suppress(FileNotFoundError), found.open("r+b") as file:
                 file.seek(4095)
                 file.write(b"!")
-        assert process.stdout is not None
-        assert process.stderr is not None
-        out, err = process.stdout.read(), process.stderr.read()
+        out, err = process.communicate()
     assert (process.returncode, out) == (1, "")
     assert "-00000000/00000003.bin does not hold the 4096 bytes" in err
     assert "that were written (4096 were read)" in err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,13 +184,7 @@ def test_wrong_arguments_are_refused(program: Path, arguments: list[str], says: 
 
 
 def test_a_program_that_cannot_find_itself_says_so(program: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["nowhere", "--batches", "1"],
-        executable=program,
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("nowhere: the program's own file cannot be started again: ")
+    nowhere = Path("nowhere")
+    status, out, err = native_runs.said(nowhere, "--batches", "1", executable=program, cwd=tmp_path)
+    assert (status, out) == (1, "")
+    assert err.startswith("nowhere: the program's own file cannot be started again: ")
