@@ -34,6 +34,14 @@ def small(tmp_path_factory):
     return data_of(synthetic.standard_blocks(of), of, tmp_path_factory.mktemp("small"))
 
 
+@pytest.fixture(scope="module")
+def published(small, tmp_path_factory):
+    """The folder of ``small``'s report."""
+    folder = tmp_path_factory.mktemp("published")
+    publish(small, folder)
+    return folder
+
+
 def texts(figure):
     found = [text.get_text() for text in figure.findobj(mpl.text.Text)]
     return [text for text in found if text]
@@ -44,19 +52,19 @@ def all_text(figure):
 
 
 @pytest.mark.parametrize("name", sorted(DRAW))
-def test_same_data_same_bytes(name, small, tmp_path):
-    for place in ("a", "b"):
-        style.save(DRAW[name](small), tmp_path / place / "x.svg", tmp_path / place / "x.png")
-    assert (tmp_path / "a/x.svg").read_bytes() == (tmp_path / "b/x.svg").read_bytes()
-    png = (tmp_path / "a/x.png").read_bytes()
-    assert png == (tmp_path / "b/x.png").read_bytes()
+def test_same_data_same_bytes(name, small, published, tmp_path):
+    first = published / f"figures/{name}.svg"
+    style.save(DRAW[name](small), tmp_path / "x.svg", tmp_path / "x.png")
+    assert first.read_bytes() == (tmp_path / "x.svg").read_bytes()
+    png = first.with_suffix(".png").read_bytes()
+    assert png == (tmp_path / "x.png").read_bytes()
     assert png.startswith(PNG)
-    svg = (tmp_path / "a/x.svg").read_text()
+    svg = first.read_text()
     assert "<dc:date>" not in svg
     assert mpl.__version__ not in svg
 
 
-def test_another_process_zone_and_matplotlibrc_give_the_same_bytes(small, tmp_path):
+def test_another_process_zone_and_matplotlibrc_give_the_same_bytes(published, tmp_path):
     """In a fresh interpreter, with a user's own settings, from shuffled files."""
     source = Path(__file__).parent
     (tmp_path / "matplotlibrc").write_text("axes.facecolor: black\nfont.size: 20\nsvg.hashsalt: other\n")
@@ -76,10 +84,9 @@ def test_another_process_zone_and_matplotlibrc_give_the_same_bytes(small, tmp_pa
         "PYTHONHASHSEED": "7",
     }
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=120)
-    publish(small, tmp_path / "here")
-    for path in sorted((tmp_path / "here").rglob("*")):
+    for path in sorted(published.rglob("*")):
         if path.is_file():
-            other = tmp_path / "out" / path.relative_to(tmp_path / "here")
+            other = tmp_path / "out" / path.relative_to(published)
             assert path.read_bytes() == other.read_bytes(), path.name
 
 

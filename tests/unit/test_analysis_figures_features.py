@@ -25,6 +25,12 @@ def data(tmp_path_factory):
     return data_of(synthetic.attribution_blocks(of), of, tmp_path_factory.mktemp("attribution"))
 
 
+@pytest.fixture(scope="module")
+def figure(data):
+    """The ladder of ``data``."""
+    return ladder.draw(data)
+
+
 def panel(figure, title):
     return next(axes for axes in figure.axes if axes.get_title(loc="left") == title)
 
@@ -33,8 +39,8 @@ def bars(axes):
     return [one for one in axes.patches if isinstance(one, mpl.patches.Rectangle)]
 
 
-def test_a_step_within_noise_is_hollow_and_the_others_say_their_verdict(data):
-    axes = panel(ladder.draw(data), "train-torch-fcn5\nsteady training step")
+def test_a_step_within_noise_is_hollow_and_the_others_say_their_verdict(data, figure):
+    axes = panel(figure, "train-torch-fcn5\nsteady training step")
     rows = [
         row
         for row in data.comparisons
@@ -55,16 +61,15 @@ def test_a_step_within_noise_is_hollow_and_the_others_say_their_verdict(data):
     assert bars(axes)[6].get_facecolor() == orange  # seccomp, +11 %
 
 
-def test_bars_start_where_the_one_before_ended(data):
-    axes = panel(ladder.draw(data), "hpcc\nHPL")
+def test_bars_start_where_the_one_before_ended(figure):
+    axes = panel(figure, "hpcc\nHPL")
     ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars(axes)]
     for (_, end), (start, _) in pairwise(ends[:-1]):
         assert start == pytest.approx(end)
     assert ends[-1] == (0.0, pytest.approx(ends[-2][1]))
 
 
-def test_the_lines_of_a_panel_are_named_once_for_a_row_of_panels(data):
-    figure = ladder.draw(data)
+def test_the_lines_of_a_panel_are_named_once_for_a_row_of_panels(figure):
     first, second = panel(figure, "hpcc\nHPL"), panel(figure, "hpcc\nDGEMM (star)")
     assert [" ".join(label.get_text().split()) for label in first.get_yticklabels()] == [
         "+ userland",
@@ -84,10 +89,10 @@ def test_the_lines_of_a_panel_are_named_once_for_a_row_of_panels(data):
     assert {label.get_text() for label in second.get_yticklabels()} == {""}
 
 
-def test_a_cell_with_many_metrics_shows_six_and_the_caption_says_so(data):
-    titles = [axes.get_title(loc="left") for axes in ladder.draw(data).axes]
+def test_a_cell_with_many_metrics_shows_six_and_the_caption_says_so(figure):
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert sum(title.startswith("hpcc\n") for title in titles) == 6
-    assert "At most 6 metrics a cell" in all_text(ladder.draw(data))
+    assert "At most 6 metrics a cell" in all_text(figure)
 
 
 def test_a_step_without_a_number_says_so(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ MEND = "mend with: python scripts/keep_reference.py"
 
 
 KEPT = pytest.mark.parametrize("folder", keep_reference.kept(), ids=lambda folder: folder.name)
+load = functools.cache(keep_reference.load)
 
 
 def test_the_study_of_the_demo_is_kept() -> None:
@@ -27,7 +29,7 @@ def test_the_study_of_the_demo_is_kept() -> None:
 
 @KEPT
 def test_page_summary_and_figures_are_drawn_from_its_tables(folder: Path, tmp_path: Path) -> None:
-    keep_reference.draw(keep_reference.load(folder), tmp_path)
+    keep_reference.draw(load(folder), tmp_path)
     drawn = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     kept_files = {path.relative_to(folder) for path in (folder / "figures").iterdir()}
     assert kept_files == {path for path in drawn if path.parts[0] == "figures"}
@@ -39,14 +41,14 @@ def test_page_summary_and_figures_are_drawn_from_its_tables(folder: Path, tmp_pa
 
 @KEPT
 def test_its_comparisons_follow_from_its_runs(folder: Path) -> None:
-    data = keep_reference.load(folder)
+    data = load(folder)
     table = as_table(data.study, compare(data.study, data.runs_table, data.samples))
     assert table.equals(pq.read_table(folder / "tables/comparisons.parquet")), MEND
 
 
 @KEPT
 def test_it_names_no_path_of_the_machine_it_was_measured_on(folder: Path) -> None:
-    for run in keep_reference.load(folder).runs:
+    for run in load(folder).runs:
         for place in ("/home/", "/tmp/tmp", "/work"):
             assert place not in run["fingerprint"], (place, run["runtime"])
 
