@@ -14,7 +14,6 @@ from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData, label, layer
 from tare.records import VERDICTS
 
-_THE = {"host": "the host"}
 _PHASES = {"steady": "steady work", "first": "the first epoch", "startup": "starting"}
 #: what the first phase is called where not only epochs are first
 _FIRST = "the first pass"
@@ -33,14 +32,8 @@ def answer(data: StudyData) -> tuple[str, str]:
         )
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in data.compared):
         return _nothing(data)
-    first, *others = [_about(data, *pair) for pair in _leading(data)]
+    first, *others = [_about(data, *pair) for pair in data.compared_pairs[:2]]
     return _sentence(f"{_prefix(data)}{first}"), _sentence("; ".join(others) or "no other pair was compared")
-
-
-def _leading(data: StudyData) -> list[tuple[str, str]]:
-    """Return the first two pairs, in reading order, that any cell compares."""
-    compared = {(row["treatment"], row["reference"]) for row in data.compared}
-    return [pair for pair in data.pairs if pair in compared][:2]
 
 
 def _prefix(data: StudyData) -> str:
@@ -51,9 +44,7 @@ def _prefix(data: StudyData) -> str:
 
 def _about(data: StudyData, treatment: str, reference: str) -> str:
     """Return one sentence on a pair: what is open first, then each kind of work with its verdict."""
-    rows = [row for row in data.compared if (row["treatment"], row["reference"]) == (treatment, reference)]
-    pair = f"{treatment} against {_THE.get(reference, reference)}"
-    pair += f" ({data.pair_label(treatment, reference)})"
+    rows, pair = data.compared_in(treatment, reference), data.pair_words(treatment, reference)
     if all(row["verdict"] == verdict.NOT_COMPARABLE for row in rows):
         return f"{pair}: none of {units.count(len(rows), 'comparison')} is possible"
     by_kind = {_work(data, phase): [row for row in rows if row["phase"] == phase] for phase in _PHASES}
@@ -139,7 +130,7 @@ def _bounds(rows: Sequence[Row]) -> str:
 
 def _start_medians(data: StudyData, rows: Sequence[Row]) -> str:
     """Return the median times to the first instruction when the leading pair has a verdict on them, else nothing."""
-    pair = _leading(data)[0]
+    pair = data.compared_pairs[0]
     starts = [
         row
         for row in rows

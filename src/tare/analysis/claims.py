@@ -141,10 +141,8 @@ def _rows(data: StudyData, claim: Claim) -> tuple[list[Row], str]:
     for reference in ("host", "chroot"):
         rows = [
             row
-            for row in data.compared
-            if (row["treatment"], row["reference"]) == ("docker", reference)
-            and row["verdict"] != NOT_COMPARABLE
-            and claim.speaks(row)
+            for row in data.compared_in("docker", reference)
+            if row["verdict"] != NOT_COMPARABLE and claim.speaks(row)
         ]
         if rows:
             return rows, f"docker ÷ {reference} ({verdict.treatment_label('docker', reference)})"

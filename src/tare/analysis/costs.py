@@ -25,10 +25,10 @@ def what_costs(data: StudyData) -> str:
     steps = [row for row in data.comparisons if row["contrast"] == LADDER]
     if steps:
         return _of_steps(data, steps)
-    listed = [(row["treatment"], row["reference"]) for row in data.compared]
-    pair = _ISOLATION if _ISOLATION in listed else next((one for one in data.pairs if one in listed), None)
-    rows = [row for row in data.compared if (row["treatment"], row["reference"]) == pair]
-    return _of_layers(data, rows) if rows else ""
+    pairs = data.compared_pairs
+    if not pairs:
+        return ""
+    return _of_layers(data, *(_ISOLATION if _ISOLATION in pairs else pairs[0]))
 
 
 def costs(row: Row) -> bool:
@@ -49,7 +49,7 @@ def _of_steps(data: StudyData, steps: Sequence[Row]) -> str:
             f"Nothing that costs was found: all {len(steps)} comparisons of single steps {where} are equivalent "
             f"within {margin}, and no interval leaves the noise."
         )
-    rest = _counts(others, "step")
+    rest = _counts(others)
     if not dear:
         return f"No step {where} is surely slower by more than {margin}: {rest}."
     named = _by_step(data, dear)
@@ -73,10 +73,8 @@ def _by_step(data: StudyData, dear: Sequence[Row]) -> str:
     return units.join([*parts, *([units.count(more, "further step")] if more > 0 else [])])
 
 
-def _of_layers(data: StudyData, rows: Sequence[Row]) -> str:
-    treatment, reference = rows[0]["treatment"], rows[0]["reference"]
-    pair = f"{treatment} against {'the host' if reference == 'host' else reference}"
-    pair += f" ({data.pair_label(treatment, reference)})"
+def _of_layers(data: StudyData, treatment: str, reference: str) -> str:
+    rows, pair = data.compared_in(treatment, reference), data.pair_words(treatment, reference)
     comparable = [row for row in rows if row["verdict"] != NOT_COMPARABLE]
     if not comparable:
         return (
@@ -134,7 +132,7 @@ def _nothing(rows: Sequence[Row]) -> bool:
     return all(row["verdict"] == EQUIVALENT and verdict.within_noise(row) for row in rows)
 
 
-def _counts(rows: Sequence[Row], noun: str) -> str:
+def _counts(rows: Sequence[Row]) -> str:
     counts = Counter(row["verdict"] for row in rows)
     moved = sum(_moved(row) for row in rows)
     sure = sum(costs(row) for row in rows)
@@ -150,5 +148,5 @@ def _counts(rows: Sequence[Row], noun: str) -> str:
         (counts[NOT_COMPARABLE], "not comparable"),
     ]
     listed = units.join([f"{number} {words}" for number, words in parts if number])
-    number = units.count(len(rows), f"comparison of a {noun}", f"comparisons of a {noun}")
+    number = units.count(len(rows), "comparison of a step", "comparisons of a step")
     return f"{number} {'is' if len(rows) == 1 else 'are'} {listed}"

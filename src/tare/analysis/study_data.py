@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -17,7 +17,7 @@ from tare.analysis import equality, verdict
 from tare.analysis.contrasts import RUNTIME, Attempts, Place, by_place, evidence
 from tare.analysis.pairing import CONTROL, Attempt, Evidence, Row, Values, attempts, summaries
 from tare.config import Cell, Study
-from tare.workloads.declaration import LAYERS
+from tare.workloads.declaration import LAYERS, Metric
 from tare.workloads.registry import WORKLOADS
 
 #: the total leads, isolation explains it; other pairs follow as the study lists them
@@ -86,6 +86,12 @@ class StudyData:
         listed: list[tuple[str, str]] = [(pair.treatment, pair.reference) for pair in self.study.comparisons]
         return [*(pair for pair in _LEADING if pair in listed), *(p for p in listed if p not in _LEADING)]
 
+    @cached_property
+    def compared_pairs(self) -> list[tuple[str, str]]:
+        """Those of ``pairs`` that any cell compares."""
+        compared = {(row["treatment"], row["reference"]) for row in self.compared}
+        return [pair for pair in self.pairs if pair in compared]
+
     @property
     def pair_names(self) -> list[str]:
         """The pairs in reading order, in words."""
@@ -95,6 +101,11 @@ class StudyData:
     def compared(self) -> list[Row]:
         """The rows of the study's own comparisons, without ladder, star and options."""
         return [row for row in self.comparisons if row["contrast"] == RUNTIME]
+
+    def compared_in(self, treatment: str, reference: str) -> list[Row]:
+        """Return the compared rows of one pair."""
+        pair = treatment, reference
+        return [row for row in self.compared if (row["treatment"], row["reference"]) == pair]
 
     @cached_property
     def groups(self) -> list[list[Row]]:
@@ -110,6 +121,15 @@ class StudyData:
         rows = [row for row in self.comparisons if row["contrast"] != RUNTIME]
         return [list(of_metric) for _, of_metric in groupby(rows, key=_metric_key)]
 
+    def attributed_at(self, machine_id: str, cell: str, contrasts: Collection[str]) -> list[list[Row]]:
+        """Return the attributed rows of some contrasts in one cell by metric; metrics without any are absent."""
+        return [
+            shown
+            for rows in self.attributed
+            if (rows[0]["machine_id"], rows[0]["cell"]) == (machine_id, cell)
+            if (shown := [row for row in rows if row["contrast"] in contrasts])
+        ]
+
     @cached_property
     def cells(self) -> dict[str, Cell]:
         """The cells of the study by id, in its order."""
@@ -121,6 +141,11 @@ class StudyData:
         if treatment in self.study.variants and base(treatment) == base(reference):
             return self.study.step(treatment)
         return verdict.treatment_label(base(treatment), base(reference))
+
+    def pair_words(self, treatment: str, reference: str) -> str:
+        """Return a pair as a sentence names it: ``docker against the host (isolation + userland)``."""
+        against = "the host" if reference == "host" else reference
+        return f"{treatment} against {against} ({self.pair_label(treatment, reference)})"
 
     def runtimes_of(self, cell: Cell) -> tuple[str, ...]:
         """Return a cell's runtimes without those that only ladder, star or options brought; all if none is left."""
@@ -178,10 +203,15 @@ def row_key(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in columns)
 
 
+def metric(row: Row) -> Metric:
+    """Return the metric of a comparison as its workload declares it."""
+    metrics = WORKLOADS[row["workload"]].metrics
+    return next(m for m in metrics if (m.name, m.phase) == (row["metric"], row["phase"]))
+
+
 def label(row: Row) -> str:
     """Return the metric of a comparison as people read it, e.g. ``steady training step``."""
-    metrics = WORKLOADS[row["workload"]].metrics
-    return next(m.label for m in metrics if (m.name, m.phase) == (row["metric"], row["phase"]))
+    return metric(row).label
 
 
 def layer(row: Row) -> str:

@@ -10,7 +10,7 @@ from tare.analysis import equality, verdict
 from tare.analysis.contrasts import INTERACTION, LADDER, STAR, pair_evidence
 from tare.analysis.pairing import Row
 from tare.analysis.statistics import Estimate, estimate
-from tare.analysis.study_data import StudyData, most_moved
+from tare.analysis.study_data import StudyData, label, metric, most_moved
 from tare.config import Cell
 from tare.variants import Contrast
 
@@ -56,25 +56,19 @@ def waterfalls(data: StudyData, most: int | None = None) -> list[Waterfall]:
     """Return the waterfalls of the study; of each cell all metrics or ``most``, those with the largest steps."""
     found = []
     for machine, cell in data.places():
-        groups = [
-            shown
-            for rows in data.attributed
-            if (rows[0]["machine_id"], rows[0]["cell"]) == (machine, cell.id)
-            if (shown := [row for row in rows if row["contrast"] in (LADDER, STAR, INTERACTION)])
-        ]
+        groups = data.attributed_at(machine, cell.id, (LADDER, STAR, INTERACTION))
         found += [_waterfall(data, machine, cell, rows) for rows in most_moved(groups, most)]
     return found
 
 
 def _waterfall(data: StudyData, machine: str, cell: Cell, rows: Sequence[Row]) -> Waterfall:
-    metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (rows[0]["phase"], rows[0]["metric"]))
     steps = _steps([row for row in rows if row["contrast"] == LADDER])
     whole = _unbroken(steps)
     first, last = (whole[0].row["reference"], whole[-1].row["treatment"]) if whole else ("", "")
     return Waterfall(
         machine,
         cell,
-        metric.label,
+        label(rows[0]),
         steps,
         first,
         last,
@@ -107,11 +101,8 @@ def _total(data: StudyData, machine: str, cell: Cell, row: Row, first: str, last
 
     It is taken block by block like every pair, so it need not be the product of the steps when blocks are missing.
     """
-    metric = next(m for m in cell.spec.metrics if (m.phase, m.name) == (row["phase"], row["metric"]))
-    pair = Contrast(LADDER, "total", last, first)
-    evidence = pair_evidence(
-        data.study, machine, cell, metric, pair, data.by_place[(machine, cell.id)], data.values
-    )
+    pair, of_cell = Contrast(LADDER, "total", last, first), data.by_place[(machine, cell.id)]
+    evidence = pair_evidence(data.study, machine, cell, metric(row), pair, of_cell, data.values)
     if equality.judge(evidence).status not in ("same", "userland"):
         return None
     found: Estimate = estimate(evidence.log_ratios, data.study.margin)

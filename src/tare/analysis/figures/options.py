@@ -57,12 +57,7 @@ def _draw(data: StudyData, panels: list[forest.Panel]) -> Figure:
 
 
 def _rows(data: StudyData, machine: str, cell: Cell) -> list[Row]:
-    groups = [
-        options
-        for rows in data.attributed
-        if (rows[0]["machine_id"], rows[0]["cell"]) == (machine, cell.id)
-        if (options := [row for row in rows if row["contrast"] == OPTION])
-    ]
+    groups = data.attributed_at(machine, cell.id, [OPTION])
     return [
         row
         for rows in most_moved(groups, MOST_METRICS)

@@ -126,8 +126,7 @@ def pair_name(treatment: str, reference: str) -> str:
 def pair_handles(data: StudyData, line: bool = False) -> list[Line2D]:
     """Return the legend's entries of all pairs and the control."""
     handles = []
-    compared = {(row["treatment"], row["reference"]) for row in data.compared}
-    pairs = [pair for pair in data.pairs if pair in compared] or data.pairs
+    pairs = data.compared_pairs or data.pairs
     controls = dict.fromkeys(cell.control for _, cell in data.places())
     for treatment, reference in [*pairs, *((CONTROL, name) for name in controls)]:
         colour, marker = pair_style(data, treatment, reference)
