@@ -8,7 +8,7 @@ import synthetic_study as synthetic
 from tare.analysis.answer import answer, tally
 from tare.analysis.explained import blocks_advice
 from tare.analysis.publish import from_blocks
-from tare.analysis.view import lines
+from tare.analysis.view import groups
 
 
 def study_with(folder, noise, costs=synthetic.COST, blocks=5, **changes):
@@ -112,7 +112,7 @@ def test_blocks_advice(needed, expected):
 
 def test_intervals_that_the_corrected_p_does_not_confirm_are_explained(tmp_path):
     data = study_with(tmp_path, noise=0.02, blocks=2, costs={"docker": 1.3}, cells=[{"workload": "hpcc"}])
-    hpl, chroot = lines(data)[0], lines(data)[2]
+    hpl, _, chroot = groups(data)[0].lines
     assert (hpl.pair, hpl.verdict, hpl.interval) == ("docker ÷ host", "inconclusive", "[+9.4 %, +53.2 %]")
     assert hpl.explained == (
         f"the interval alone would decide, but the corrected p is {hpl.p_difference}; about 3 blocks would decide"

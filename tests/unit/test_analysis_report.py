@@ -15,7 +15,7 @@ from tare.analysis.notes import block_list, noise_floor
 from tare.analysis.publish import from_blocks, publish
 from tare.analysis.remarks import remarks
 from tare.analysis.terminal import terminal
-from tare.analysis.view import groups, lines
+from tare.analysis.view import groups
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -136,6 +136,10 @@ def test_the_figures_that_the_study_has_something_for_are_inside(page):
     assert found & {f"figure-{name}" for name in report.FIGURES} == {
         f"figure-{name}" for name in ("overhead", "blocks", "epochs", "startup", "breakdown")
     }
+
+
+def lines(data):
+    return [line for group in groups(data) for line in group.lines]
 
 
 def test_the_answer_comes_first(page, data):

@@ -26,7 +26,6 @@ from tare.analysis import (
     view,
 )
 from tare.analysis.answer import answer
-from tare.analysis.contrasts import LADDER, OPTION, STAR
 from tare.analysis.costs import what_costs
 from tare.analysis.figures.style import VERDICT_MARK
 from tare.analysis.markdown import cell_text
@@ -41,8 +40,6 @@ FIGURES: Mapping[str, str] = {
     "ladder": "Which step costs, from the host to the container",
     "options": "What your flags cost",
 }
-#: figures that only some studies have anything for, and the contrasts they show
-FEATURES: Mapping[str, tuple[str, ...]] = {"ladder": (LADDER, STAR), "options": (OPTION,)}
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -117,7 +114,8 @@ def _place(group: view.Group) -> tuple[str, str]:
 
 def _has(data: StudyData, figure: str) -> bool:
     """Return whether the page shows a figure: those of features only where the study has such contrasts."""
-    return figure not in FEATURES or any(row["contrast"] in FEATURES[figure] for row in data.comparisons)
+    shown = {view.FIGURE_OF_CONTRAST.get(row["contrast"]) for row in data.comparisons}
+    return figure in shown or figure not in view.FIGURE_OF_CONTRAST.values()
 
 
 def inline_svg(svg: str, name: str, label: str) -> str:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import count
 
 from tare.analysis import explained, medians, notes, units, verdict
-from tare.analysis.contrasts import LADDER, OPTION, RUNTIME, STAR
+from tare.analysis.contrasts import INTERACTION, LADDER, OPTION, RUNTIME, STAR
 from tare.analysis.figures.style import VERDICT_MARK
 from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData, label, layer, row_key
 
-_FIGURE_OF_CONTRAST = {"ladder": "ladder", "star": "ladder", "interaction": "ladder", "option": "options"}
+#: contrast → the figure that shows it, which only studies with such contrasts have anything for
+FIGURE_OF_CONTRAST = {LADDER: "ladder", STAR: "ladder", INTERACTION: "ladder", OPTION: "options"}
 #: what asks for attention first: a cost, then what could be one
 _URGENCY = {verdict.SLOWER: 3, verdict.INCONCLUSIVE: 2, verdict.FASTER: 1}
 
@@ -24,7 +25,6 @@ class Line:
     """One verdict: numbers as text, and what must be known beside them."""
 
     anchor: str
-    machine: str
     cell: str
     what: str
     contrast: str
@@ -107,11 +107,6 @@ def attributed(data: StudyData) -> list[Group]:
     return [_group(data, rows, "step", numbers) for rows in data.attributed]
 
 
-def lines(data: StudyData) -> list[Line]:
-    """Return one line for each compared row of the table ``comparisons``, in reading order."""
-    return [line for group in groups(data) for line in group.lines]
-
-
 def _group(data: StudyData, rows: Sequence[Row], anchor: str, numbers: Iterator[int]) -> Group:
     first = rows[0]
     return Group(
@@ -132,7 +127,6 @@ def _line(data: StudyData, anchor: str, row: Row) -> Line:
     contrast = row["contrast"]
     return Line(
         anchor=anchor,
-        machine=row["machine_id"],
         cell=row["cell"],
         what=label(row),
         contrast=contrast,
@@ -156,8 +150,8 @@ def _line(data: StudyData, anchor: str, row: Row) -> Line:
 
 def _figure(row: Row) -> str:
     """Return the figure that shows most of what is behind a row, beside the forest plot."""
-    if row["contrast"] in _FIGURE_OF_CONTRAST:
-        return _FIGURE_OF_CONTRAST[row["contrast"]]
+    if row["contrast"] in FIGURE_OF_CONTRAST:
+        return FIGURE_OF_CONTRAST[row["contrast"]]
     if row["phase"] == "first" and layer(row) == "training":
         return "epochs"
     return "startup" if row["phase"] == "startup" else "blocks"
