@@ -13,7 +13,7 @@ from tare.analysis import equality
 from tare.analysis.contrasts import INTERACTION, gather
 from tare.analysis.pairing import CONTROL, Evidence
 from tare.analysis.statistics import Estimate, blocks_needed, corrected, estimate
-from tare.analysis.verdict import INCONCLUSIVE, NOT_COMPARABLE, decide
+from tare.analysis.verdict import INCONCLUSIVE, NOT_COMPARABLE, comparable, decide
 from tare.config import Study
 
 
@@ -45,7 +45,7 @@ def compare(study: Study, runs: pa.Table, samples: pa.Table) -> list[Comparison]
     tested = {
         hypothesis(one): found
         for one, found, same in reversed(list(zip(pairs, estimates, equalities, strict=True)))
-        if found and same.status in ("same", "userland")
+        if found and comparable(same.status)
     }
     p_equivalence = _corrected({key: one.p_equivalence for key, one in tested.items()})
     p_difference = _corrected({key: one.p_difference for key, one in tested.items()})

@@ -23,7 +23,7 @@ def decide(
 
     Parity that differs, or that nothing is known of, is never a verdict about a container.
     """
-    if parity not in ("same", "userland"):
+    if not comparable(parity):
         return NOT_COMPARABLE
     if 1 / (1 + margin) <= ci_low and ci_high <= 1 + margin and p_equivalence <= ALPHA:
         return EQUIVALENT
@@ -32,6 +32,11 @@ def decide(
     if ci_high < 1 and p_difference <= ALPHA:
         return FASTER
     return INCONCLUSIVE
+
+
+def comparable(parity: str) -> bool:
+    """Return whether pairs of this parity are compared at all."""
+    return parity in ("same", "userland")
 
 
 def measurable(verdict: str, ci_low: float | None, ci_high: float | None) -> bool:

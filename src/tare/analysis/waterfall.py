@@ -103,7 +103,7 @@ def _total(data: StudyData, machine: str, cell: Cell, row: Row, first: str, last
     """
     pair, of_cell = Contrast(LADDER, "total", last, first), data.by_place[(machine, cell.id)]
     evidence = pair_evidence(data.study, machine, cell, metric(row), pair, of_cell, data.values)
-    if equality.judge(evidence).status not in ("same", "userland"):
+    if not verdict.comparable(equality.judge(evidence).status):
         return None
     found: Estimate = estimate(evidence.log_ratios, data.study.margin)
     numbers = {"ratio": found.ratio, "ci_low": found.ci_low, "ci_high": found.ci_high}
