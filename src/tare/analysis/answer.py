@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tare.analysis import units, verdict
 from tare.analysis.medians import medians
-from tare.analysis.pairing import Row
+from tare.analysis.pairing import Row, reason
 from tare.analysis.study_data import StudyData, label, layer
 from tare.records import VERDICTS
 
@@ -155,9 +155,9 @@ def _nothing(data: StudyData) -> tuple[str, str]:
     number = units.count(len(data.compared), "comparison")
     first = _sentence(f"{_prefix(data)}no verdict is possible: {number}, none comparable")
     bad = [run for run in data.runs if run["status"] != "ok"]
-    reasons = Counter("; ".join(run["reasons"] or ()) or "no reason recorded" for run in bad)
+    reasons = Counter(map(reason, bad))
     if not reasons:
         return first, "The runs ended well, but too few blocks are there or no pair did the same work."
-    reason, times = max(reasons.items(), key=lambda item: (item[1], item[0]))
+    most, times = max(reasons.items(), key=lambda item: (item[1], item[0]))
     runs = units.count(len(data.runs), "run")
-    return first, _sentence(f"{len(bad)} of {runs} gave no number, most often ({times} times): {reason}")
+    return first, _sentence(f"{len(bad)} of {runs} gave no number, most often ({times} times): {most}")

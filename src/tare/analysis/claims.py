@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tare.analysis import units, verdict
 from tare.analysis.answer import tally
-from tare.analysis.pairing import Row
+from tare.analysis.pairing import Row, reason
 from tare.analysis.study_data import StudyData, label
 from tare.analysis.verdict import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_COMPARABLE, SLOWER
 
@@ -132,8 +132,8 @@ def _skipped(data: StudyData, claim: Claim) -> str:
     runs = [run for run in data.runs if claim.workload(run["workload"])]
     if any(run["status"] != "skipped" for run in runs):
         return ""
-    reasons = Counter("; ".join(run["reasons"] or ()) or "no reason recorded" for run in runs)
-    return max(reasons, key=lambda reason: (reasons[reason], reason), default="")
+    reasons = Counter(map(reason, runs))
+    return max(reasons, key=lambda text: (reasons[text], text), default="")
 
 
 def _rows(data: StudyData, claim: Claim) -> tuple[list[Row], str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tare.analysis.pairing import (
     CONTROL,
+    NO_REASON,
     Attempt,
     BlockRatio,
     Evidence,
@@ -167,6 +168,6 @@ def _left_over(total: BlockRatio, effects: Sequence[BlockRatio]) -> BlockRatio:
         total.counts,
         total.disturbed,
         whole - math.fsum(logs) if known and whole is not None else None,
-        None if known else "; ".join(reasons) or "no reason recorded",
+        None if known else "; ".join(reasons) or NO_REASON,
         total.runs,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tare.analysis import units
 from tare.analysis.notes import block_list
-from tare.analysis.pairing import Row, is_disturbed
+from tare.analysis.pairing import NO_REASON, Row, is_disturbed, reason
 from tare.analysis.study_data import StudyData
 
 KINDS = ("failed", "invalid", "skipped", "disturbed", "flagged")
@@ -63,15 +63,14 @@ def incidents(runs: Iterable[Row]) -> list[Incident]:
     grouped: dict[tuple[str, str, str, str], list[int]] = defaultdict(list)
     for run in runs:
         if run["status"] != "ok":
-            reason = "; ".join(run["reasons"] or ()) or "no reason recorded"
-            grouped[(run["status"], run["cell"], run["runtime"], reason)].append(run["block"])
+            grouped[(run["status"], run["cell"], run["runtime"], reason(run))].append(run["block"])
         for flag in run["flags"] or ():
             kind = "disturbed" if is_disturbed({"flags": [flag]}) else "flagged"
             text = flag.removeprefix("disturbed").lstrip(": ") if kind == "disturbed" else flag
-            grouped[(kind, run["cell"], run["runtime"], text or "no reason recorded")].append(run["block"])
+            grouped[(kind, run["cell"], run["runtime"], text or NO_REASON)].append(run["block"])
     return [
-        Incident(kind, cell, runtime, reason, tuple(sorted(set(blocks))), len(blocks))
-        for (kind, cell, runtime, reason), blocks in sorted(
+        Incident(kind, cell, runtime, told, tuple(sorted(set(blocks))), len(blocks))
+        for (kind, cell, runtime, told), blocks in sorted(
             grouped.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1:], item[1])
         )
     ]
@@ -102,18 +101,18 @@ def _trouble(data: StudyData, found: Sequence[Incident], of_cell: Mapping[str, i
     runtimes = [name for cell in cells for name in data.cells[cell].runtimes if name in there]
     blocks = block_list([block for one in found for block in one.blocks])
     where = "" if runs == of else f"{', '.join(dict.fromkeys(runtimes))}; {blocks}"
-    reason = merged([one.reason for one in found])
-    return Trouble(found[0].kind, cells, runs, of, where, reason, tuple(found))
+    told = merged([one.reason for one in found])
+    return Trouble(found[0].kind, cells, runs, of, where, told, tuple(found))
 
 
-def cause(reason: str) -> str:
+def cause(text: str) -> str:
     """Return a reason without the numbers in it: equal causes of different measured values are equal texts."""
-    return _NUMBER.sub("#", reason)
+    return _NUMBER.sub("#", text)
 
 
 def merged(reasons: Sequence[str]) -> str:
     """Return texts that differ only in numbers as one, what differs as a range: ``used 39–50 % of the CPU time``."""
-    columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
+    columns = zip(*map(_NUMBER.findall, reasons), strict=True)
     ranges = []
     for column in columns:
         ordered = sorted(set(column), key=float)

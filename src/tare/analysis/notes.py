@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from tare.analysis import units
-from tare.analysis.pairing import BlockRatio, Evidence, Row, is_disturbed
+from tare.analysis.pairing import NO_REASON, BlockRatio, Evidence, Row, is_disturbed
 from tare.analysis.study_data import StudyData, label, short
 
 _SOFTWARE = (("image_digest", "image"), ("worker_sha256", "worker"), ("lock_sha256", "lock"))
@@ -33,7 +33,7 @@ def _blocks(data: StudyData, evidence: Evidence) -> Iterable[str]:
         yield f"{units.count(data.study.blocks - there, 'block')} of {data.study.blocks} not measured yet"
     by_reason: dict[str, list[int]] = defaultdict(list)
     for one in evidence.unusable:
-        by_reason[one.reason or "no reason recorded"].append(one.block)
+        by_reason[one.reason or NO_REASON].append(one.block)
     for reason, blocks in sorted(by_reason.items(), key=lambda item: item[1]):
         yield (
             f"{block_list(blocks)} does not count: {reason}"

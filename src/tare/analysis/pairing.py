@@ -21,6 +21,7 @@ Row = dict[str, Any]
 #: run_id → its value of one metric
 Values = Mapping[tuple[str, str, str], float]
 CONTROL = "control"
+NO_REASON = "no reason recorded"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,11 @@ def is_disturbed(run: Row) -> bool:
     return any(flag.startswith("disturbed") for flag in run["flags"] or ())
 
 
+def reason(run: Row) -> str:
+    """Return why a run gave no number, as one text."""
+    return "; ".join(run["reasons"] or ()) or NO_REASON
+
+
 def attempts(runs: Iterable[Row]) -> list[tuple[Attempt, bool]]:
     """Return every attempt with whether it counts: the first undisturbed one of its block, else the last."""
     grouped: dict[tuple[str, str, int], dict[int, dict[tuple[str, str], Row]]] = defaultdict(dict)
@@ -168,7 +174,7 @@ def _value(run: Row | None, metric: Metric, values: Values) -> float | str:
     if run is None:
         return "no run in this block"
     if run["status"] != "ok":
-        return f"{run['status']} ({'; '.join(run['reasons'] or ()) or 'no reason recorded'})"
+        return f"{run['status']} ({reason(run)})"
     value = values.get((run["run_id"], metric.name, metric.phase))
     if value is None:
         return f"no sample of {metric.name} in phase {metric.phase}"
