@@ -1,4 +1,4 @@
-"""Requests of runs as the measuring side writes them, for tests that call an adapter themselves."""
+"""Requests of runs as the measuring side writes them, for tests that call an adapter or start the worker themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tare.worker.request import Request
+from tare.worker.request import PROTOCOL, Request
 from tare.workloads.declaration import Level
 from tare.workloads.registry import WORKLOADS, family_of
 
@@ -36,3 +36,8 @@ def adapter_request(
         handshake=False,
     )
     return request._replace(**changed)
+
+
+def request_body(request: Request) -> dict[str, Any]:
+    """Return what ``request.json`` holds."""
+    return {"protocol": PROTOCOL, **request._asdict()}

@@ -22,6 +22,7 @@ import pytest
 from own_python import imported_id
 
 import tare
+from adapter_requests import adapter_request, request_body
 from tare import backing, runtimes
 from tare.identity import owner_id
 from tare.page_cache import LOCAL_FILE_SYSTEMS, file_system
@@ -29,7 +30,7 @@ from tare.runtimes import engine
 from tare.runtimes.base import FILES, LABEL_RUN, LaunchError, LaunchSpec, RunRequest, Stack
 from tare.sweep import sweep
 from tare.workloads import copy_up
-from tare.workloads.registry import WORKLOADS, family_of
+from tare.workloads.registry import WORKLOADS
 
 SRC = Path(tare.__file__).parents[1]
 OWN = ("/usr/bin", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
@@ -91,24 +92,10 @@ def prepare(image: str, disk: Path) -> Prepare:
             location=location,
         )
         spec = runtimes.get(runtime).specify(request)
-        levels = {name: factor.default for name, factor in WORKLOADS[workload].factors.items()}
-        levels |= {"location": location} | factors
-        body = {
-            "protocol": 2,
-            "run_id": run_id,
-            "family": family_of(workload),
-            "workload": workload,
-            "factors": {name: level for name, level in levels.items() if name in WORKLOADS[workload].factors},
-            "seed": 5,
-            "threads": 1,
-            "memory_bytes": 10**9,
-            "data": None,
-            "output": spec.output,
-            "files": spec.files,
-            "peer": None,
-            "handshake": False,
-        }
-        (output / "request.json").write_text(json.dumps(body))
+        given = {"location": location, **factors}
+        levels = {name: level for name, level in given.items() if name in WORKLOADS[workload].factors}
+        asked = adapter_request(workload, spec.output, levels, run_id=run_id, files=spec.files)
+        (output / "request.json").write_text(json.dumps(request_body(asked)))
         own = [{"source": path, "target": path, "read_only": True} for path in OWN if Path(path).exists()]
         return replace(spec, options={**spec.options, "mounts": (*spec.options["mounts"], *own)})
 

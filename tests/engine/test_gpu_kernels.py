@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from adapter_requests import adapter_request, request_body
 from tare.software.locks import StackLock
 from tare.software.venv import ensure_host_form
-from tare.worker.request import PROTOCOL
 from tare.workloads.registry import WORKLOADS
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -59,6 +59,7 @@ def run(python: str, script: str, given: object) -> Any:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -217,27 +218,8 @@ def test_the_state_is_read_before_and_while_the_same_work_goes_on(torch_python: 
     assert launched > (1 + 3) * 200, "no work went on while nvidia-smi ran"
 
 
-def request(folder: Path, workload: str, **factors: Any) -> dict[str, Any]:
-    spec = WORKLOADS[workload]
-    return {
-        "protocol": PROTOCOL,
-        "run_id": "r",
-        "family": "gpu",
-        "workload": workload,
-        "factors": {name: factor.default for name, factor in spec.factors.items()} | factors,
-        "seed": 3,
-        "threads": 1,
-        "memory_bytes": 10**9,
-        "data": None,
-        "output": str(folder),
-        "files": str(folder),
-        "peer": None,
-        "handshake": False,
-    }
-
-
-def work(python: str, folder: Path, body: dict[str, Any]) -> list[dict[str, Any]]:
-    (folder / "request.json").write_text(json.dumps(body))
+def work(python: str, folder: Path, workload: str) -> list[dict[str, Any]]:
+    (folder / "request.json").write_text(json.dumps(request_body(adapter_request(workload, folder, seed=3))))
     environment = {"PYTHONPATH": str(SRC), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]}
     argv = [python, "-m", "tare.worker", str(folder / "request.json")]
     subprocess.run(argv, env=environment, check=False, timeout=300, capture_output=True)
@@ -246,7 +228,7 @@ def work(python: str, folder: Path, body: dict[str, Any]) -> list[dict[str, Any]
 
 def test_without_a_gpu_the_worker_says_so(torch_python: str, tmp_path: Path) -> None:
     """The CPU build finds none anywhere; what the measuring side skips never comes so far."""
-    found = work(torch_python, tmp_path, request(tmp_path, "gpu-launch"))
+    found = work(torch_python, tmp_path, "gpu-launch")
     assert [event["event"] for event in found] == ["start", "error"]
     assert found[1]["kind"] == "GpuError"
     assert found[1]["message"].startswith("PyTorch 2.13.0+cpu (CUDA None) finds no usable GPU here;")
@@ -257,7 +239,7 @@ def test_without_a_gpu_the_worker_says_so(torch_python: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("workload", [name for name in WORKLOADS if WORKLOADS[name].gpu])
 def test_on_a_gpu(repository: Path, tmp_path: Path, workload: str) -> None:
     python = ensure_host_form(StackLock(repository / "envs", "torch-cuda")).python
-    found = work(python, tmp_path, request(tmp_path, workload))
+    found = work(python, tmp_path, workload)
     (check,) = (event for event in found if event["event"] == "check")
     assert check["reasons"] == []
     (software,) = (event["software"] for event in found if event["event"] == "fingerprint")

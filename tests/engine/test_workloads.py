@@ -16,13 +16,12 @@ from typing import Any
 import docker
 import pytest
 
+from adapter_requests import adapter_request, request_body
 from fifos import heard
 from tare.data import prepare
 from tare.page_cache import evict, resident_share
 from tare.runtimes.base import LABEL
 from tare.worker.cpus import effective_cpus
-from tare.worker.request import PROTOCOL
-from tare.workloads import registry
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 GB = 10**9
@@ -36,23 +35,9 @@ DATASETS = {"fcn5": "mnist", "alexnet": "cifar10"}
 TRAINING = {"batch": 64, "samples": 200, "epochs": 2, "workers": 0, "cache": "warm"}
 
 
-def body(output: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "protocol": PROTOCOL,
-        "family": registry.family_of(str(changes.get("workload", "hpcc"))),
-        "run_id": "r",
-        "workload": "hpcc",
-        "factors": {"n": 1500, "single_copy": "none"},
-        "seed": 3,
-        "threads": effective_cpus(),
-        "memory_bytes": 4 * GB,
-        "data": None,
-        "output": output,
-        "files": output,
-        "peer": None,
-        "handshake": False,
-        **changes,
-    }
+def body(output: str, workload: str = "hpcc", **changes: Any) -> dict[str, Any]:
+    own = {"factors": {"n": 1500, "single_copy": "none"}, "threads": effective_cpus(), "memory_bytes": 4 * GB}
+    return request_body(adapter_request(workload, output, **{"seed": 3, **own, **changes}))
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
