@@ -16,7 +16,7 @@ from tare.analysis import units, verdict
 from tare.analysis.figures import style
 from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData
-from tare.analysis.waterfall import Step, Waterfall, waterfalls
+from tare.analysis.waterfall import Waterfall, waterfalls
 
 TITLE = "Which step costs: from the host to the container"
 #: a cell with more metrics shows those with the largest steps
@@ -125,7 +125,9 @@ def _panel(axes: Axes, data: StudyData, one: Waterfall, named: bool) -> None:
     axes.axvline(0, color="#444444", lw=0.8, zorder=1)
     y = 0
     for step in one.steps:
-        _step(axes, step, y, last=step is one.steps[-1])
+        _row(axes, step.row, y, step.start)
+        if step.comparable and step is not one.steps[-1]:
+            axes.plot([step.end, step.end], [y + 0.31, y + 0.69], color="#888888", lw=0.6, zorder=1)
         y += 1
     if one.steps:
         _row(axes, one.total, y, colour=_TOTAL)
@@ -154,49 +156,32 @@ def _scale(axes: Axes, margin: float) -> None:
     style.grid(axes, "x")
 
 
-def _step(axes: Axes, step: Step, y: int, last: bool) -> None:
-    """Draw one bar of the waterfall, the line to the next one, and its number."""
-    if not step.comparable:
-        _number(axes, y, f"{style.VERDICT_MARK[verdict.NOT_COMPARABLE]} not comparable", _NOISE)
-        return
-    noise = verdict.within_noise(step.row)
-    colour = _NOISE if noise else _SIGNED[step.row["verdict"]]
-    axes.barh(
-        y,
-        step.end - step.start,
-        left=step.start,
-        height=0.62,
-        facecolor="white" if noise else colour,
-        edgecolor=colour,
-        linewidth=0.9,
-        zorder=2,
-    )
-    _whisker(axes, step.row, y, step.start, _NOISE if noise else "#222222")
-    if not last:
-        axes.plot([step.end, step.end], [y + 0.31, y + 0.69], color="#888888", lw=0.6, zorder=1)
-    _number(axes, y, units.percent(step.row["ratio"]), _NOISE if noise else "#222222", bold=not noise)
-
-
-def _row(axes: Axes, row: Row | None, y: int, colour: str | None = None, marker: str | None = None) -> None:
-    """Draw a line that stands for itself: a bar (the total) or, with ``marker``, a dot with its interval."""
+def _row(
+    axes: Axes,
+    row: Row | None,
+    y: int,
+    start: float = 0.0,
+    colour: str | None = None,
+    marker: str | None = None,
+) -> None:
+    """Draw one line: a bar from ``start`` (the total: in its ``colour``) or, with ``marker``, a dot; and its number."""
     if row is None or row["verdict"] == verdict.NOT_COMPARABLE:
         _number(axes, y, f"{style.VERDICT_MARK[verdict.NOT_COMPARABLE]} not comparable", _NOISE)
         return
     noise = verdict.within_noise(row)
     ink = _NOISE if noise else colour or _SIGNED[row["verdict"]]
-    middle = math.log(row["ratio"])
+    text = _NOISE if noise else "#222222"
     face = "white" if noise else ink
+    low, middle, high = (start + math.log(row[name]) for name in ("ci_low", "ratio", "ci_high"))
     if marker:
         axes.plot([middle], [y], marker=marker, ms=4.5, mec=ink, mfc=face, ls="", zorder=3)
     else:
-        axes.barh(y, middle, height=0.62, facecolor=face, edgecolor=ink, linewidth=0.9, zorder=2)
-    _whisker(axes, row, y, 0.0, ink if marker else _NOISE)
-    _number(axes, y, units.percent(row["ratio"]), _NOISE if noise else "#222222", bold=not noise)
-
-
-def _whisker(axes: Axes, row: Row, y: int, start: float, colour: str) -> None:
-    ends = [start + math.log(row[name]) for name in ("ci_low", "ci_high")]
-    axes.plot(ends, [y, y], color=colour, lw=1.1, solid_capstyle="butt", zorder=2.5)
+        axes.barh(
+            y, middle - start, left=start, height=0.62, facecolor=face, edgecolor=ink, linewidth=0.9, zorder=2
+        )
+    whisker = ink if marker else _NOISE if colour else text
+    axes.plot([low, high], [y, y], color=whisker, lw=1.1, solid_capstyle="butt", zorder=2.5)
+    _number(axes, y, units.percent(row["ratio"]), text, bold=not noise)
 
 
 def _number(axes: Axes, y: int, text: str, colour: str, bold: bool = False) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from tare.analysis import units
 from tare.analysis.contrasts import OPTION
 from tare.analysis.figures import forest, style
 from tare.analysis.pairing import CONTROL, Row
@@ -36,16 +33,10 @@ def draw(data: StudyData) -> Figure:
 
 
 def _draw(data: StudyData, panels: list[forest.Panel]) -> Figure:
-    drawn = forest.draw(panels, data.study.margin, lambda row: _style(data, row))
-    handles = [
-        Line2D([], [], color=colour, marker=marker, ms=5, ls="", label=data.study.step(name))
-        for name in data.study.options
-        for colour, marker in [style.PAIR_STYLE[data.study.options.index(name) % len(style.PAIR_STYLE)]]
-    ]
-    colour, marker = style.CONTROL_STYLE
-    handles.append(Line2D([], [], color=colour, marker=marker, ms=5, ls="", label="control"))
-    band = Patch(color=style.BAND, label=f"margin {units.margin(data.study.margin)}")
-    style.head(drawn, TITLE, [*handles, band], columns=3)
+    drawn = forest.draw(panels, data.study.margin, lambda row: _style(data, row["treatment"]))
+    handles = [style.handle(_style(data, name), data.study.step(name)) for name in data.study.options]
+    handles.append(style.handle(_style(data, CONTROL), "control"))
+    style.head(drawn, TITLE, [*handles, style.margin_handle(data.study.margin)], columns=3)
     style.caption(
         drawn,
         data,
@@ -65,7 +56,7 @@ def _rows(data: StudyData, machine: str, cell: Cell) -> list[Row]:
     ]
 
 
-def _style(data: StudyData, row: Row) -> tuple[str, str]:
-    if row["treatment"] == CONTROL:
+def _style(data: StudyData, option: str) -> tuple[str, str]:
+    if option == CONTROL:
         return style.CONTROL_STYLE
-    return style.PAIR_STYLE[data.study.options.index(row["treatment"]) % len(style.PAIR_STYLE)]
+    return style.PAIR_STYLE[data.study.options.index(option) % len(style.PAIR_STYLE)]

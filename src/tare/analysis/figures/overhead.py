@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from tare.analysis import units
 from tare.analysis.figures import forest, style
 from tare.analysis.pairing import Row
 from tare.analysis.study_data import StudyData
@@ -39,8 +37,8 @@ def _draw(data: StudyData) -> Figure:
     drawn = forest.draw(
         panels, data.study.margin, lambda row: style.pair_style(data, row["treatment"], row["reference"])
     )
-    band = Patch(color=style.BAND, label=f"margin {units.margin(data.study.margin)}")
-    style.head(drawn, TITLE, [*style.pair_handles(data), band], columns=3)
+    handles = [*style.pair_handles(data), style.margin_handle(data.study.margin)]
+    style.head(drawn, TITLE, handles, columns=3)
     style.caption(
         drawn,
         data,

@@ -14,7 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
+from tare.analysis import units
 from tare.analysis.figures.compact import compact
 from tare.analysis.pairing import CONTROL
 from tare.analysis.study_data import StudyData
@@ -125,23 +127,23 @@ def pair_name(treatment: str, reference: str) -> str:
 
 def pair_handles(data: StudyData, line: bool = False) -> list[Line2D]:
     """Return the legend's entries of all pairs and the control."""
-    handles = []
     pairs = data.compared_pairs or data.pairs
     controls = dict.fromkeys(cell.control for _, cell in data.places())
-    for treatment, reference in [*pairs, *((CONTROL, name) for name in controls)]:
-        colour, marker = pair_style(data, treatment, reference)
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=colour,
-                marker=marker,
-                ms=5,
-                ls="-" if line else "",
-                label=pair_name(treatment, reference),
-            )
-        )
-    return handles
+    return [
+        handle(pair_style(data, treatment, reference), pair_name(treatment, reference), line)
+        for treatment, reference in [*pairs, *((CONTROL, name) for name in controls)]
+    ]
+
+
+def handle(look: tuple[str, str], label: str, line: bool = False) -> Line2D:
+    """Return one entry of a legend from its (colour, marker)."""
+    colour, marker = look
+    return Line2D([], [], color=colour, marker=marker, ms=5, ls="-" if line else "", label=label)
+
+
+def margin_handle(margin: float) -> Patch:
+    """Return the legend's entry of the band that shows the margin."""
+    return Patch(color=BAND, label=f"margin {units.margin(margin)}")
 
 
 def head(drawn: Figure, title: str, handles: list[Any], columns: int = 4) -> None:
