@@ -88,7 +88,7 @@ def context(data: StudyData) -> dict[str, Any]:
         "notes": [text for text in (notes.noise_floor(data), notes.disturbed_share(data)) if text],
         "layers": layers.layers(shown, data.pair_names),
         "folded": len(shown) > layers.FOLD_BEYOND,
-        "steps": [(cell, list(of_cell)) for cell, of_cell in groupby(steps, key=_place)],
+        "steps": [(cell, list(of_cell)) for cell, of_cell in groupby(steps, key=lambda group: group.place)],
         "verdicts": sum(len(group.lines) for group in (*shown, *steps)),
         "pairs": data.pair_names,
         "worthwhile": explained.WORTHWHILE_BLOCKS,
@@ -106,10 +106,6 @@ def context(data: StudyData) -> dict[str, Any]:
         "margin": units.margin(data.study.margin),
         "titles": {name: title for name, title in FIGURES.items() if _has(data, name)},
     }
-
-
-def _place(group: view.Group) -> tuple[str, str]:
-    return group.machine, group.cell
 
 
 def _has(data: StudyData, figure: str) -> bool:

@@ -10,7 +10,7 @@ from tare.analysis import incidents, layers, notes, units, view
 from tare.analysis.answer import answer
 from tare.analysis.costs import what_costs
 from tare.analysis.figures.style import VERDICT_MARK
-from tare.analysis.study_data import StudyData, short
+from tare.analysis.study_data import StudyData
 from tare.analysis.verdict import EQUIVALENT, SLOWER
 
 WIDTH = 100
@@ -64,8 +64,8 @@ def _verdicts(data: StudyData) -> list[str]:
         lines += _glance(shown, pairs, width)
         worst = _worst(shown)
     lines += _columns(heads, width) if worst else []
-    for (machine, cell), of_cell in groupby(worst, key=lambda group: (group.machine, group.cell)):
-        lines.append(cell if len(data.machines) == 1 else f"{cell} on {short(machine)}")
+    for (machine, cell), of_cell in groupby(worst, key=lambda group: group.place):
+        lines.append(data.place_name(machine, data.cells[cell]))
         for group in of_cell:
             lines += _metric(group, pairs, width)
     left = len(shown) - len(worst)
@@ -74,9 +74,7 @@ def _verdicts(data: StudyData) -> list[str]:
 
 def _worst(shown: Sequence[view.Group]) -> list[view.Group]:
     """Return the groups with a line that costs, the worst first, as many as fit."""
-    dear = [
-        group for group in shown if any(line.verdict == SLOWER and not line.noise for line in group.lines)
-    ]
+    dear = [group for group in shown if any(line.verdict == SLOWER for line in group.told)]
     return sorted(dear, key=lambda group: group.urgency, reverse=True)[:MOST_METRICS]
 
 

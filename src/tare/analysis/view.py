@@ -73,6 +73,11 @@ class Group:
     lines: tuple[Line, ...]
 
     @property
+    def place(self) -> tuple[str, str]:
+        """Its machine and cell."""
+        return self.machine, self.cell
+
+    @property
     def urgency(self) -> tuple[int, float]:
         """The highest urgency of its lines."""
         return max(line.urgency for line in self.lines)

@@ -8,7 +8,6 @@ from statistics import median
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from tare.analysis.figures import style
 from tare.analysis.study_data import StudyData, ok_runs
@@ -61,7 +60,7 @@ def _draw(data: StudyData, places: list[tuple[str, Cell]], epochs: Epochs) -> Fi
     handles = []
     for runtime in dict.fromkeys(name for _, cell in places for name in data.runtimes_of(cell)):
         colour, marker, _ = style.runtime_style(data, runtime)
-        handles.append(Line2D([], [], color=colour, marker=marker, ms=5, label=runtime))
+        handles.append(style.handle((colour, marker), runtime, line=True))
     style.head(drawn, TITLE, handles, columns=6)
     style.caption(
         drawn,
