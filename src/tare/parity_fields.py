@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -76,6 +77,7 @@ TREATMENTS: Mapping[str, str] = {
 KERNEL_LIBRARY = re.compile(r"open_?blas|lib(c?blas|lapack)|mkl|blis|atlas|dnnl|onednn", re.IGNORECASE)
 
 
+@functools.cache
 def rule_of(field: str) -> Rule:
     """Return the rule of a dotted field; raises ``KeyError`` for a field that no rule knows."""
     for rule in RULES:
